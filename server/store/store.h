@@ -1,0 +1,67 @@
+/* The RAM of a node: its bytes, and which blocks of them have content.
+ *
+ * Memory comes from a memfd or, where a path is given, from a file (on tmpfs,
+ * say); both are shared mappings, so that blocks can be given back by punching
+ * holes even while the memory is locked, and so that nbdkit may fork into the
+ * background after the store was filled.
+ *
+ * Not thread safe: all calls but open and close hold the volume's lock.
+ */
+#ifndef TWINLOG_STORE_STORE_H
+#define TWINLOG_STORE_STORE_H
+
+#include "core/map.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tl_store;
+
+struct tl_store_config {
+  uint64_t size;    /* bytes, a multiple of TL_BLOCK */
+  const char *path; /* of a file, or NULL */
+  bool lock;        /* mlock */
+  /* Called now and then while memory is prefaulted; may be NULL. */
+  void (*progress) (void *opaque, uint64_t done, uint64_t total);
+  void *opaque;
+};
+
+/* Check the limits (available memory, cgroup, RLIMIT_MEMLOCK, the space of the
+ * file's file system), map, prefault and lock.  A file is created where there
+ * is none and locked against a second user; whatever content it had is
+ * discarded only by tl_store_clear, and reads as content until then.
+ * 0, or -1 with one line in ERROR that names the figure that is too small.
+ */
+int tl_store_open (struct tl_store **store,
+                   const struct tl_store_config *config, char *error,
+                   size_t error_size);
+
+/* Lock the memory again: locks are not inherited across fork.  Same errors. */
+int tl_store_relock (struct tl_store *store, char *error, size_t error_size);
+
+void tl_store_close (struct tl_store *store);
+
+/* Make sure that a write to this range finds memory.  0, or ENOSPC.  Costs
+ * nothing where the blocks are there already.
+ */
+int tl_store_reserve (struct tl_store *store, uint64_t offset, uint64_t length);
+
+void tl_store_write (struct tl_store *store, uint64_t offset, uint64_t length,
+                     const void *bytes);
+void tl_store_read (struct tl_store *store, uint64_t offset, uint64_t length,
+                    void *bytes);
+
+/* Zero the range; memory of blocks that it covers whole is given back. */
+void tl_store_zero (struct tl_store *store, uint64_t offset, uint64_t length);
+
+/* Zero everything; nothing is allocated afterwards. */
+void tl_store_clear (struct tl_store *store);
+
+/* Which blocks have content.  Lives as long as the store. */
+const struct tl_map *tl_store_allocated (const struct tl_store *store);
+
+/* How the device is backed now, bytes resident, for status. */
+uint64_t tl_store_resident (const struct tl_store *store);
+
+#endif
