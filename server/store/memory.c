@@ -4,7 +4,7 @@
  * The kernel does not fail an allocation beyond a cgroup's limit, it kills the
  * process; so the figures are compared before anything is allocated.
  */
-#include "limits.h"
+#include "limit.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -249,8 +249,8 @@ check_cgroups (const char *proc, uint64_t needed, char *error,
 }
 
 int
-tl_limits_memory (const char *proc, uint64_t needed, char *error,
-                  size_t error_size)
+tl_limit_memory (const char *proc, uint64_t needed, char *error,
+                 size_t error_size)
 {
   FILE *file = open_in (proc, "meminfo");
   char line[256], a[TL_AMOUNT_TEXT], b[TL_AMOUNT_TEXT];

@@ -8,7 +8,7 @@
 #include "store.h"
 
 #include "backing.h"
-#include "limits.h"
+#include "limit.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -57,21 +57,21 @@ check_limits (const struct tl_store *store, char *error, size_t error_size)
   uint64_t needed =
       store->size > backing->present ? store->size - backing->present : 0;
 
-  if (backing->path && tl_limits_space (backing->fd, backing->path, needed,
-                                        error, error_size) == -1)
+  if (backing->path && tl_limit_space (backing->fd, backing->path, needed,
+                                       error, error_size) == -1)
     return -1;
-  if (tl_limits_file (store->size, error, error_size) == -1)
+  if (tl_limit_file (store->size, error, error_size) == -1)
     return -1;
   if (store->size <= SMALL_STORE && !store->lock)
     return 0;
-  if (store->lock && tl_limits_lock (store->size, error, error_size) == -1)
+  if (store->lock && tl_limit_lock (store->size, error, error_size) == -1)
     return -1;
   if (!backing->from_memory && !(store->lock && backing->locks_memory))
     return 0;
   if (!backing->from_memory) /* what is on a disk has still to be read */
     needed = store->size;
-  return tl_limits_memory ("/proc", needed + SPARE (store->size), error,
-                           error_size);
+  return tl_limit_memory ("/proc", needed + SPARE (store->size), error,
+                          error_size);
 }
 
 /* Give a part of the store its memory.  0, or an errno value. */
@@ -240,7 +240,7 @@ tl_store_relock (struct tl_store *store, char *error, size_t error_size)
 
   if (!store->lock || store->locked_by == getpid ())
     return 0;
-  if (tl_limits_lock (store->size, error, error_size) == -1)
+  if (tl_limit_lock (store->size, error, error_size) == -1)
     return -1;
   for (done = 0; done < store->size; done += length) {
     length = store->size - done < PIECE ? store->size - done : PIECE;

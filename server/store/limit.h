@@ -3,8 +3,8 @@
  * is too small.  They only look: a machine may still run short later.  Any
  * thread.
  */
-#ifndef TWINLOG_STORE_LIMITS_H
-#define TWINLOG_STORE_LIMITS_H
+#ifndef TWINLOG_STORE_LIMIT_H
+#define TWINLOG_STORE_LIMIT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,25 +14,25 @@
  * counts as free.  PROC is "/proc"; what it does not tell is not checked.
  * 0, or -1 with one line in ERROR.
  */
-int tl_limits_memory (const char *proc, uint64_t needed, char *error,
-                      size_t error_size);
+int tl_limit_memory (const char *proc, uint64_t needed, char *error,
+                     size_t error_size);
 
 /* NEEDED bytes more of locked memory against RLIMIT_MEMLOCK, whose soft limit
  * is raised where the hard one allows it.  A process that has CAP_IPC_LOCK
  * passes.  0, or -1 with one line in ERROR.
  */
-int tl_limits_lock (uint64_t needed, char *error, size_t error_size);
+int tl_limit_lock (uint64_t needed, char *error, size_t error_size);
 
 /* A file of SIZE bytes against RLIMIT_FSIZE, beyond which a signal would end
  * the process.  0, or -1 with one line in ERROR.
  */
-int tl_limits_file (uint64_t size, char *error, size_t error_size);
+int tl_limit_file (uint64_t size, char *error, size_t error_size);
 
 /* NEEDED bytes more in the file system of FD; PATH is for the message.  0, or
  * -1 with one line in ERROR.
  */
-int tl_limits_space (int fd, const char *path, uint64_t needed, char *error,
-                     size_t error_size);
+int tl_limit_space (int fd, const char *path, uint64_t needed, char *error,
+                    size_t error_size);
 
 #define TL_AMOUNT_TEXT 32
 

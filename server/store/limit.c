@@ -1,7 +1,7 @@
 /* Limits of memory locks, files and file systems; those of memory itself are
  * in memory.c.
  */
-#include "limits.h"
+#include "limit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -59,7 +59,7 @@ locked_now (void)
 }
 
 int
-tl_limits_lock (uint64_t needed, char *error, size_t error_size)
+tl_limit_lock (uint64_t needed, char *error, size_t error_size)
 {
   struct rlimit limit;
   char a[TL_AMOUNT_TEXT], b[TL_AMOUNT_TEXT];
@@ -82,7 +82,7 @@ tl_limits_lock (uint64_t needed, char *error, size_t error_size)
 }
 
 int
-tl_limits_file (uint64_t size, char *error, size_t error_size)
+tl_limit_file (uint64_t size, char *error, size_t error_size)
 {
   struct rlimit limit;
   char a[TL_AMOUNT_TEXT], b[TL_AMOUNT_TEXT];
@@ -98,8 +98,8 @@ tl_limits_file (uint64_t size, char *error, size_t error_size)
 }
 
 int
-tl_limits_space (int fd, const char *path, uint64_t needed, char *error,
-                 size_t error_size)
+tl_limit_space (int fd, const char *path, uint64_t needed, char *error,
+                size_t error_size)
 {
   struct statvfs fs;
   char a[TL_AMOUNT_TEXT], b[TL_AMOUNT_TEXT];
