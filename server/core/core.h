@@ -92,6 +92,7 @@ struct tl_request {
   int state;
   uint64_t sequence; /* that completes it */
   uint64_t entered;  /* time */
+  uint64_t sent;     /* time */
   struct tl_request *next, *prev;
 };
 

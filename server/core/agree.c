@@ -1,0 +1,448 @@
+/* How a view comes about: rules V1 to V3 of design.md.  Proposal stored,
+ * agreed, view stored, acted on: in this order.
+ */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void
+trouble (struct tl_core *c, const char *what)
+{
+  if (strncmp (c->trouble, what, sizeof c->trouble - 1) == 0)
+    return;
+  snprintf (c->trouble, sizeof c->trouble, "%s", what);
+  if (what[0] != '\0')
+    say (c, "%s", what);
+  changed (c);
+}
+
+static void
+store (struct tl_core *c)
+{
+  c->agree.retry_at = NEVER;
+  act (c, TL_DO_STORE);
+}
+
+static void
+ask (struct tl_core *c)
+{
+  struct tl_action *action = act (c, TL_DO_ASK);
+
+  c->agree.stage = STAGE_ASK;
+  c->agree.retry_at = NEVER;
+  action->create = c->agree.before.number == 0;
+  action->uuid = c->agree.uuid;
+  action->before = c->agree.before;
+  action->after = c->agree.view;
+}
+
+/* The view is agreed: store it. */
+static void
+store_view (struct tl_core *c)
+{
+  bool member = c->agree.kind == KIND_ADOPT
+                    ? c->agree.member
+                    : tl_view_has (&c->agree.view, c->node);
+
+  c->pending = c->record;
+  c->pending.uuid = c->agree.uuid;
+  memset (&c->pending.proposal, 0, sizeof c->pending.proposal);
+  /* A forced promotion may stand on a view that was never stored here. */
+  if (c->agree.before.number > c->pending.view.number)
+    tl_record_push (&c->pending, &c->agree.before);
+  tl_record_push (&c->pending, &c->agree.view);
+  c->pending.incarnation = member ? c->config.incarnation : 0;
+  c->agree.stage = STAGE_STORE_VIEW;
+  store (c);
+}
+
+static void
+idle (struct tl_core *c)
+{
+  c->agree.stage = STAGE_IDLE;
+  c->agree.retry_at = NEVER;
+  c->agree.token = 0;
+  c->agree.member = c->agree.forced = false;
+  c->agree.acknowledge = c->agree.create = c->agree.propose = false;
+}
+
+/* Begin to agree VIEW, the successor of what this node has stored. */
+void
+agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
+       const struct tl_uuid *uuid)
+{
+  handshake_abort (c);
+  idle (c);
+  c->agree.kind = kind;
+  c->agree.before = c->record.view;
+  c->agree.view = *view;
+  c->agree.uuid = *uuid;
+  if (!c->config.arbiter) {
+    if (kind == KIND_PROMOTE && c->phase != PHASE_NONE) {
+      c->agree.stage = STAGE_ASK_PEER;
+      send_view (c, TL_VIEW, TL_PROPOSE, view);
+    } else {
+      store_view (c);
+    }
+    return;
+  }
+  c->pending = c->record;
+  c->pending.proposal = *view;
+  c->agree.stage = STAGE_STORE_PROPOSAL;
+  store (c);
+}
+
+/* Store a view that was agreed elsewhere. */
+void
+agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
+             const struct tl_view *view, bool member)
+{
+  handshake_abort (c);
+  idle (c);
+  c->agree.kind = KIND_ADOPT;
+  memset (&c->agree.before, 0, sizeof c->agree.before);
+  c->agree.view = *view;
+  c->agree.uuid = *uuid;
+  c->agree.member = member;
+  store_view (c);
+}
+
+/* ---- Acting on a stored view ---- */
+
+static void
+acted_create (struct tl_core *c)
+{
+  act (c, TL_DO_CLEAR);
+  tl_map_clear (&c->dirty, 0, c->dirty.blocks);
+  c->map_incarnation = 0;
+  c->data = TL_COMPLETE;
+  c->role = TL_PRIMARY;
+  c->epoch++;
+  c->demoted = false;
+  c->recheck = true;
+  say (c, "created: Primary in view 1%s",
+       alone (c) ? ", with the ONLY copy of the data" : "");
+  if (c->phase == PHASE_NONE) {
+    reply (c, &c->agree.token, TL_DONE,
+           alone (c) ? "created, with one copy"
+                     : "created; the partner joins when it is back");
+    return;
+  }
+  c->phase = PHASE_SOURCE_WAIT;
+  if (alone (c)) {
+    reply (c, &c->agree.token, TL_DONE, "created, with one copy");
+    send_view (c, TL_VIEW, 0, &c->record.view);
+    return;
+  }
+  c->creating = true;
+  c->create_token = c->agree.token;
+  send_view (c, TL_VIEW, TL_CREATE, &c->record.view);
+}
+
+static void
+acted_promote (struct tl_core *c)
+{
+  if (c->phase != PHASE_NONE)
+    session_end (c, true, "promoted");
+  if (c->agree.forced) {
+    /* What the store holds becomes the data, and nobody's copy equals it. */
+    if (c->data == TL_EMPTY)
+      act (c, TL_DO_CLEAR);
+    c->data = TL_COMPLETE;
+    c->map_incarnation = 0;
+  }
+  become_primary (c);
+  reply (c, &c->agree.token, TL_DONE, "Primary in view %" PRIu64,
+         c->record.view.number);
+}
+
+static void
+acted_adopt (struct tl_core *c)
+{
+  if (c->agree.create) {
+    act (c, TL_DO_CLEAR);
+    tl_map_clear (&c->dirty, 0, c->dirty.blocks);
+    c->map_incarnation = c->peer.incarnation;
+    c->data = TL_COMPLETE;
+  }
+  if (c->phase == PHASE_NONE) {
+    /* Found at the arbiter: the child of our own view that names us. */
+    if (is_member (c) && strcmp (c->record.view.primary, c->node) == 0 &&
+        !c->demoted)
+      become_primary (c);
+    return;
+  }
+  if (is_member (c))
+    c->connected_view = c->record.view.id;
+  if (c->agree.acknowledge) {
+    c->record.peer_view = c->record.view.id;
+    send_view (c, TL_VIEW_ACK, 0, &c->record.view);
+    if (strcmp (c->record.view.primary, c->peer.node) == 0) {
+      if (c->agree.propose)
+        return; /* the peer stores it too, and ends the session */
+      c->peer.role = TL_PRIMARY;
+      if (c->phase != PHASE_TARGET)
+        target_ready (c);
+    } else if (is_member (c) && strcmp (c->record.view.primary, c->node) == 0) {
+      /* Handed over: the peer has stored this and stepped down. */
+      c->peer.view = c->record.view;
+      c->peer.member = 1;
+      c->peer_member = c->peer_stored = true;
+      reply (c, &c->handover_token, TL_DONE, "Primary in view %" PRIu64,
+             c->record.view.number);
+      become_primary (c);
+    }
+    return;
+  }
+  /* The view that the peer's hello told. */
+  if (c->phase == PHASE_TARGET_WAIT)
+    target_ready (c);
+  else
+    meet (c);
+}
+
+static void
+acted (struct tl_core *c)
+{
+  const struct tl_view *view = &c->record.view;
+
+  changed (c);
+  if (alone (c))
+    c->lost_at = 0;
+  switch (c->agree.kind) {
+  case KIND_CREATE:
+    acted_create (c);
+    break;
+  case KIND_ALONE:
+    c->recheck = true;
+    say (c, "view %" PRIu64 ": going on alone, this is the ONLY copy",
+         view->number);
+    reply (c, &c->agree.token, TL_DONE, "alone in view %" PRIu64, view->number);
+    break;
+  case KIND_PROMOTE:
+    acted_promote (c);
+    break;
+  case KIND_JOIN:
+    c->recheck = true;
+    if (c->phase == PHASE_NONE)
+      break;
+    c->peer_member = true; /* complete through the resync of this session */
+    say (c, "view %" PRIu64 ": node %s is a member", view->number,
+         c->peer.node);
+    send_view (c, TL_VIEW, 0, view);
+    break;
+  case KIND_REMOVE:
+    c->recheck = true;
+    say (c,
+         "view %" PRIu64 ": node %s is no member until it is resynced; "
+         "this is the ONLY copy",
+         view->number, c->peer.node[0] != '\0' ? c->peer.node : "the partner");
+    if (c->phase != PHASE_NONE)
+      send_view (c, TL_VIEW, 0, view);
+    break;
+  case KIND_HANDOVER:
+    if (c->phase != PHASE_NONE)
+      send_view (c, TL_HANDOVER, 0, view);
+    break;
+  case KIND_ADOPT:
+    acted_adopt (c);
+    break;
+  }
+}
+
+/* A view came in while another was being stored. */
+static void
+next_told (struct tl_core *c)
+{
+  if (!c->told.waiting || c->agree.stage != STAGE_IDLE ||
+      c->phase == PHASE_NONE)
+    return;
+  c->told.waiting = false;
+  view_told (c, c->told.flags, c->told.handover, &c->told.uuid, &c->told.view);
+}
+
+void
+agree_stored (struct tl_core *c, bool ok, const char *reason)
+{
+  bool may_abort = c->agree.stage == STAGE_STORE_PROPOSAL ||
+                   (!c->config.arbiter && (c->agree.kind == KIND_PROMOTE ||
+                                           c->agree.kind == KIND_CREATE));
+
+  if (c->agree.stage != STAGE_STORE_PROPOSAL &&
+      c->agree.stage != STAGE_STORE_VIEW)
+    return;
+  if (!ok) {
+    trouble (c, text (c, "the state file cannot be written: %s", reason));
+    if (may_abort && c->agree.token != 0) {
+      reply (c, &c->agree.token, TL_FAILED, "%s", c->trouble);
+      idle (c);
+    } else {
+      c->agree.retry_at = c->now + RETRY;
+    }
+    return;
+  }
+  trouble (c, "");
+  memcpy (c->pending.peer, c->record.peer, sizeof c->pending.peer);
+  c->record = c->pending;
+  if (c->agree.stage == STAGE_STORE_PROPOSAL) {
+    ask (c);
+    return;
+  }
+  c->agree.stage = STAGE_IDLE;
+  acted (c);
+  /* Acting may have begun to agree the next view. */
+  if (c->agree.stage == STAGE_IDLE)
+    idle (c);
+  next_told (c);
+}
+
+/* ---- The arbiter's answer ---- */
+
+static void
+unknown (struct tl_core *c, const char *why)
+{
+  trouble (c, text (c, "arbiter: %s", why));
+  c->agree.retry_at = c->now + RETRY;
+}
+
+/* The arbiter is past our view. */
+static void
+overtaken (struct tl_core *c, const struct tl_view *winner)
+{
+  bool child = winner->parent == c->record.view.id && is_member (c) &&
+               tl_view_has (winner, c->node);
+  struct tl_uuid uuid = c->agree.uuid;
+  struct tl_view view = *winner;
+
+  if (c->agree.forced) {
+    /* Whatever it is, the operator overrules it. */
+    c->agree.before = view;
+    tl_view_next (&c->agree.view, &view, random_id (c), c->node, NULL);
+    ask (c);
+    return;
+  }
+  trouble (c, "");
+  reply (c, &c->agree.token, TL_REFUSED,
+         "the arbiter is at view %" PRIu64 " with primary %s: this copy was "
+         "overtaken",
+         view.number, view.primary);
+  if (c->phase != PHASE_NONE)
+    session_end (c, true, "overtaken at the arbiter");
+  step_down (c, text (c, "the arbiter is at view %" PRIu64 " with primary %s",
+                      view.number, view.primary));
+  agree_adopt (c, &uuid, &view, child);
+}
+
+void
+agree_answer (struct tl_core *c, const struct tl_event *event)
+{
+  const struct tl_view *winner = &event->answer.view;
+
+  if (c->agree.stage != STAGE_ASK || c->agree.retry_at != NEVER)
+    return;
+  switch (event->answer.result) {
+  case TL_ANSWER_DONE:
+    break;
+  case TL_ANSWER_UNKNOWN:
+    unknown (c,
+             event->answer.reason != NULL ? event->answer.reason : "no answer");
+    return;
+  case TL_ANSWER_LOST:
+    if (!event->answer.known) {
+      unknown (c, "it has no record of this volume");
+      return;
+    }
+    if (tl_uuid_equal (&event->answer.uuid, &c->agree.uuid) &&
+        tl_view_equal (winner, &c->agree.view))
+      break; /* an earlier try of ours had won */
+    if (c->agree.kind == KIND_CREATE) {
+      reply (c, &c->agree.token, TL_REFUSED,
+             "the arbiter knows this volume already, at view %" PRIu64,
+             winner->number);
+      idle (c);
+      return;
+    }
+    if (!tl_uuid_equal (&event->answer.uuid, &c->agree.uuid)) {
+      unknown (c, "its record is of another volume");
+      return;
+    }
+    if (winner->number <= c->record.view.number && !c->agree.forced) {
+      unknown (c, "its record is older than the view of this node");
+      return;
+    }
+    overtaken (c, winner);
+    return;
+  }
+  trouble (c, "");
+  store_view (c);
+}
+
+/* ---- The peer's ---- */
+
+/* The peer has stored VIEW. */
+void
+agree_peer (struct tl_core *c, const struct tl_view *view)
+{
+  if (c->agree.stage == STAGE_ASK_PEER) {
+    if (tl_view_equal (view, &c->agree.view))
+      store_view (c);
+    return;
+  }
+  if (!tl_view_equal (view, &c->record.view))
+    return; /* a newer one is on its way */
+  c->peer.view = *view;
+  c->record.peer_view = view->id;
+  c->connected_view = view->id;
+  if (c->creating) {
+    c->creating = false;
+    c->peer.data = TL_COMPLETE;
+    c->peer_member = true;
+    c->map_incarnation = c->peer.incarnation;
+    reply (c, &c->create_token, TL_DONE, "created, with two copies");
+  }
+  c->peer_stored = c->peer_member;
+  c->recheck = true;
+  changed (c);
+}
+
+void
+agree_session_lost (struct tl_core *c)
+{
+  if (c->agree.stage == STAGE_ASK_PEER) {
+    reply (c, &c->agree.token, TL_FAILED,
+           "the peer went away before it agreed: try again");
+    idle (c);
+  }
+}
+
+/* ---- Time ---- */
+
+void
+agree_timers (struct tl_core *c)
+{
+  if (c->agree.token != 0 && c->now >= c->agree.give_up) {
+    if (c->agree.stage == STAGE_ASK_PEER)
+      session_end (c, true, "the peer did not agree within the deadline");
+    reply (c, &c->agree.token, TL_TIMED_OUT,
+           "not agreed within the deadline%s%s: the node goes on trying",
+           c->trouble[0] != '\0' ? ": " : "", c->trouble);
+  }
+  if (c->agree.retry_at > c->now)
+    return;
+  if (c->agree.stage == STAGE_ASK)
+    ask (c);
+  else if (c->agree.stage == STAGE_STORE_PROPOSAL ||
+           c->agree.stage == STAGE_STORE_VIEW)
+    store (c);
+}
+
+uint64_t
+agree_wake (const struct tl_core *c)
+{
+  uint64_t at = c->agree.retry_at;
+
+  if (c->agree.token != 0 && c->agree.give_up < at)
+    at = c->agree.give_up;
+  return at;
+}

@@ -1,0 +1,284 @@
+/* Commands of an operator or a cluster engine. */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* When a command is answered at the latest. */
+static uint64_t
+give_up (const struct tl_core *c)
+{
+  return c->now + c->config.deadline + ARBITER_GRACE;
+}
+
+/* ---- create ---- */
+
+static void
+create (struct tl_core *c, const struct tl_event *event, uint64_t *token)
+{
+  bool single = event->command.flags & TL_ALONE;
+  struct tl_view view;
+
+  if (c->record.view.number != 0) {
+    reply (c, token, TL_REFUSED,
+           "volume %s exists already, at view %" PRIu64
+           ": creating it anew would drop its data",
+           c->volume, c->record.view.number);
+    return;
+  }
+  if (c->phase != PHASE_NONE && c->peer.view.number != 0) {
+    reply (c, token, TL_REFUSED,
+           "node %s knows volume %s, at view %" PRIu64
+           ": this node is filled from it",
+           c->peer.node, c->volume, c->peer.view.number);
+    return;
+  }
+  if (c->phase == PHASE_NONE && !single) {
+    reply (c, token, TL_FAILED,
+           "the peer is not connected: wait for it, or create --alone");
+    return;
+  }
+  tl_view_next (&view, &c->record.view, random_id (c), c->node,
+                single ? NULL : c->peer.node);
+  agree (c, KIND_CREATE, &view, &event->command.uuid);
+  c->agree.token = *token;
+  c->agree.give_up = give_up (c);
+}
+
+/* ---- promote ---- */
+
+/* May this node be promoted?  A status code, and in WHY the reason. */
+int
+promote_check (const struct tl_core *c, unsigned flags, char *why,
+               size_t why_size)
+{
+  bool force = flags & TL_FORCE;
+  bool session = c->phase != PHASE_NONE;
+
+  if (c->role == TL_PRIMARY) {
+    snprintf (why, why_size, "it is Primary already");
+    return TL_DONE;
+  }
+  if (c->record.view.number == 0) {
+    snprintf (why, why_size, "the volume was not created: use create");
+    return TL_REFUSED;
+  }
+  if (c->agree.stage != STAGE_IDLE) {
+    snprintf (why, why_size, "a view is just being agreed%s%s",
+              c->trouble[0] != '\0' ? ": " : "", c->trouble);
+    return TL_FAILED;
+  }
+  if (session && c->peer.role == TL_PRIMARY) {
+    snprintf (why, why_size,
+              "node %s is Primary and connected: demote it there first",
+              c->peer.node);
+    return TL_REFUSED;
+  }
+  if (force) {
+    why[0] = '\0';
+    return TL_DONE;
+  }
+  if (c->data != TL_COMPLETE) {
+    snprintf (why, why_size,
+              "its data is %s: promote the node that has the data, or wait "
+              "for the resync",
+              tl_disk_name (c->data == TL_EMPTY ? TL_DISK_EMPTY
+                                                : TL_DISK_INCONSISTENT));
+    return TL_REFUSED;
+  }
+  if (!is_member (c) || (session && c->diverged)) {
+    snprintf (why, why_size,
+              "its data is Outdated: acknowledged writes exist in view %" PRIu64
+              " that it never had",
+              c->record.view.number);
+    return TL_REFUSED;
+  }
+  why[0] = '\0';
+  if (session || c->config.arbiter || alone (c))
+    return TL_DONE;
+  if (!(flags & TL_FENCED)) {
+    snprintf (why, why_size,
+              "its data is Consistent, but the other node may be alive and "
+              "acknowledging: power it off, then promote --fenced");
+    return TL_REFUSED;
+  }
+  if (c->connected_view != c->record.view.id) {
+    snprintf (why, why_size,
+              "it was not connected in view %" PRIu64
+              " since it started, so it cannot know that it has everything",
+              c->record.view.number);
+    return TL_REFUSED;
+  }
+  return TL_DONE;
+}
+
+static void
+promote_view (struct tl_core *c, uint64_t token, bool forced)
+{
+  struct tl_view view;
+
+  tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
+  agree (c, KIND_PROMOTE, &view, &c->record.uuid);
+  c->agree.forced = forced;
+  c->agree.token = token;
+  c->agree.give_up = give_up (c);
+}
+
+static void
+promote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
+{
+  bool force = event->command.flags & TL_FORCE;
+  char why[256];
+  int status;
+
+  if (c->role == TL_PRIMARY) {
+    reply (c, token, TL_DONE, "Primary in view %" PRIu64,
+           c->record.view.number);
+    return;
+  }
+  status = promote_check (c, event->command.flags, why, sizeof why);
+  if (status != TL_DONE) {
+    reply (c, token, status, "node %s cannot be promoted: %s", c->node, why);
+    return;
+  }
+  if (force && !is_member (c)) {
+    say (c, "promoted by force: acknowledged writes may be missing");
+    if (c->phase != PHASE_NONE)
+      session_end (c, true, "promoted by force");
+    promote_view (c, *token, true);
+    return;
+  }
+  if (c->phase != PHASE_NONE && c->peer_member &&
+      strcmp (c->record.view.primary, c->node) != 0) {
+    /* The peer, which stepped down, has a complete copy too. */
+    send_frame (c, TL_HANDOVER, 0);
+    c->handover_token = *token;
+    c->handover_by = give_up (c);
+    return;
+  }
+  if ((c->phase != PHASE_NONE && c->peer_member) || alone (c)) {
+    /* The view that it stepped down in still names it. */
+    become_primary (c);
+    reply (c, token, TL_DONE, "Primary in view %" PRIu64,
+           c->record.view.number);
+    return;
+  }
+  promote_view (c, *token, false);
+}
+
+/* The peer asks to be given the primary role. */
+void
+command_handover (struct tl_core *c)
+{
+  struct tl_view view;
+
+  if (c->role == TL_PRIMARY || c->phase != PHASE_IDLE || !is_member (c) ||
+      !c->peer_member || c->agree.stage != STAGE_IDLE) {
+    session_end (c, true, "node %s cannot hand over now", c->node);
+    return;
+  }
+  tl_view_next (&view, &c->record.view, random_id (c), c->peer.node, c->node);
+  agree (c, KIND_HANDOVER, &view, &c->record.uuid);
+}
+
+/* ---- demote, degrade ---- */
+
+static void
+demote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
+{
+  if (c->role != TL_PRIMARY) {
+    reply (c, token, TL_DONE, "Secondary");
+    return;
+  }
+  if (event->command.clients > 0 && !(event->command.flags & TL_DISCONNECT)) {
+    reply (c, token, TL_REFUSED,
+           "%u NBD client%s attached: detach first, or demote --disconnect "
+           "to fail their requests",
+           event->command.clients,
+           event->command.clients == 1 ? " is" : "s are");
+    return;
+  }
+  if (c->agree.stage != STAGE_IDLE) {
+    reply (c, token, TL_FAILED, "a view is just being agreed: try again");
+    return;
+  }
+  c->demoted = true;
+  step_down (c, "demoted");
+  if (c->phase != PHASE_NONE)
+    session_end (c, true, "demoted");
+  reply (c, token, TL_DONE, "Secondary");
+}
+
+static void
+degrade (struct tl_core *c, const struct tl_event *event, uint64_t *token)
+{
+  struct tl_view view;
+
+  if (!(event->command.flags & TL_FENCED)) {
+    reply (c, token, TL_USAGE,
+           "degrade asserts that the other machine is off: degrade --fenced");
+    return;
+  }
+  if (c->role != TL_PRIMARY) {
+    reply (c, token, TL_REFUSED,
+           "node %s is Secondary: degrade lets a Primary go on alone", c->node);
+    return;
+  }
+  if (alone (c)) {
+    reply (c, token, TL_DONE, "alone in view %" PRIu64, c->record.view.number);
+    return;
+  }
+  if (c->phase != PHASE_NONE) {
+    reply (c, token, TL_REFUSED, "node %s is connected", c->peer.node);
+    return;
+  }
+  if (c->agree.stage != STAGE_IDLE || c->connected_view != c->record.view.id) {
+    reply (c, token, TL_FAILED, "a view is just being agreed%s%s",
+           c->trouble[0] != '\0' ? ": " : "", c->trouble);
+    return;
+  }
+  tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
+  agree (c, KIND_ALONE, &view, &c->record.uuid);
+  c->agree.token = *token;
+  c->agree.give_up = give_up (c);
+}
+
+void
+command (struct tl_core *c, const struct tl_event *event)
+{
+  uint64_t token = event->command.token;
+
+  if (c->stopped) {
+    reply (c, &token, TL_FAILED, "the node is shutting down");
+    return;
+  }
+  if (c->agree.token != 0 || c->handover_token != 0 || c->create_token != 0) {
+    reply (c, &token, TL_FAILED, "another command is under way: try again");
+    return;
+  }
+  switch (event->command.command) {
+  case TL_CMD_CREATE:
+    if (c->agree.stage != STAGE_IDLE)
+      reply (c, &token, TL_FAILED, "a view is just being agreed: try again");
+    else
+      create (c, event, &token);
+    break;
+  case TL_CMD_PROMOTE:
+    promote (c, event, &token);
+    break;
+  case TL_CMD_DEMOTE:
+    demote (c, event, &token);
+    break;
+  case TL_CMD_DEGRADE:
+    degrade (c, event, &token);
+    break;
+  }
+}
+
+void
+command_timers (struct tl_core *c)
+{
+  if (c->handover_token != 0 && c->now >= c->handover_by)
+    reply (c, &c->handover_token, TL_TIMED_OUT,
+           "node %s did not hand over within the deadline", c->peer.node);
+}

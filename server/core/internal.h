@@ -1,0 +1,253 @@
+/* What the files of the core share.  See core.h for the whole. */
+#ifndef TWINLOG_CORE_INTERNAL_H
+#define TWINLOG_CORE_INTERNAL_H
+
+#include "core.h"
+
+#include <string.h>
+
+#define SECOND 1000000u /* all times are microseconds */
+#define RETRY SECOND    /* state file or arbiter failed: when to try again */
+#define HANDSHAKE (2 * SECOND)
+#define BACKOFF_MIN (SECOND / 50)
+#define BACKOFF_MAX SECOND
+/* An answer of the arbiter may take this much longer than the deadline: the
+ * partner is left behind only when its own deadline is over.
+ */
+#define ARBITER_GRACE SECOND
+#define NEVER UINT64_MAX
+
+#define CHUNK_BLOCKS 32u /* 128 KiB: what one sync-chunk carries at most */
+#define CHUNKS 4u        /* sent and not yet acknowledged */
+
+/* States of a request. */
+enum { REQ_NEW, REQ_IN_FLIGHT, REQ_HELD };
+
+struct list {
+  struct tl_request *first, *last;
+  unsigned count;
+};
+
+/* Why a view is being agreed: what happens once it is stored. */
+enum kind {
+  KIND_CREATE,
+  KIND_ALONE,    /* the primary goes on without its partner */
+  KIND_PROMOTE,  /* this node becomes primary, alone */
+  KIND_JOIN,     /* the resynced target becomes a member */
+  KIND_REMOVE,   /* the partner is connected, but no member any more */
+  KIND_HANDOVER, /* this node gives the primary role to its partner */
+  KIND_ADOPT     /* somebody else's view, told by the peer or the arbiter */
+};
+
+enum stage {
+  STAGE_IDLE,
+  STAGE_STORE_PROPOSAL,
+  STAGE_ASK,      /* the arbiter */
+  STAGE_ASK_PEER, /* the connected peer, to store it first */
+  STAGE_STORE_VIEW
+};
+
+enum phase {
+  PHASE_NONE,        /* no session */
+  PHASE_IDLE,        /* nobody is primary */
+  PHASE_SOURCE_WAIT, /* this node is primary; the peer is not ready yet */
+  PHASE_SOURCE,      /* every write is mirrored */
+  PHASE_TARGET_WAIT, /* this node stores the peer's view first */
+  PHASE_TARGET
+};
+
+struct chunk {
+  uint64_t sequence;
+  uint64_t first;
+  uint64_t count;
+};
+
+struct tl_core {
+  struct tl_core_config config;
+  char volume[TL_NAME_SIZE];
+  char node[TL_NAME_SIZE];
+
+  /* The event under way. */
+  uint64_t now;
+  uint64_t random;
+  struct tl_update *out;
+
+  /* What this node is. */
+  struct tl_record record;  /* durable */
+  struct tl_record pending; /* being made durable */
+  enum tl_role role;
+  enum tl_data data;
+  uint64_t epoch;
+  uint64_t changed;
+  bool started, stopped;
+  bool standalone;         /* split brain: an operator decides */
+  bool demoted;            /* by an operator: it does not resume by itself */
+  uint64_t connected_view; /* id of the last view that the peer confirmed to
+                            * this incarnation */
+  char trouble[256];
+
+  /* The view that is being agreed. */
+  struct {
+    enum stage stage;
+    enum kind kind;
+    struct tl_view before; /* what the arbiter is to replace */
+    struct tl_view view;
+    struct tl_uuid uuid;
+    bool member;       /* adopt: this node is a member of it */
+    bool forced;       /* promote */
+    bool acknowledge;  /* adopt: the peer waits for view-ack */
+    bool create;       /* adopt: the store is born with it */
+    bool propose;      /* adopt: it will make the peer primary */
+    uint64_t token;    /* of the command to answer; 0: none */
+    uint64_t give_up;  /* when to answer it at the latest */
+    uint64_t retry_at; /* NEVER: an answer is outstanding */
+  } agree;
+
+  /* A view that the peer told while another was being stored. */
+  struct {
+    bool waiting;
+    bool handover;
+    uint8_t flags;
+    struct tl_uuid uuid;
+    struct tl_view view;
+  } told;
+
+  /* Connections: being dialled, ours and theirs in the handshake. */
+  bool dialling;
+  uint32_t dial, accept;
+  uint64_t dial_by, accept_by;
+  uint64_t dial_at; /* next try */
+  uint64_t backoff;
+  bool candidate;         /* accept: a hello came and was answered */
+  struct tl_hello caller; /* it */
+  uint64_t caller_session;
+
+  /* The session. */
+  enum phase phase;
+  uint32_t session;
+  uint64_t session_id;
+  uint64_t session_view; /* target: number that data frames must carry */
+  struct tl_hello peer;  /* its hello, kept up to date */
+  bool peer_member;      /* member of record.view and complete */
+  bool peer_stored;      /* ... and has stored it */
+  bool creating;         /* the peer has still to store view 1 */
+  bool resynced;         /* target: sync-done came in this session */
+  bool diverged;         /* the views do not descend from each other */
+  uint64_t tx_sequence, tx_acked, rx_sequence, rx_acked;
+  uint64_t progress; /* the last acknowledgement, or the first frame since */
+  uint64_t heard, spoke;
+  uint64_t lost_at; /* primary: since when a member is away; 0: it is not */
+  char disconnect_reason[256];
+
+  uint64_t handover_token; /* a promote that waits for the peer's handover */
+  uint64_t handover_by;
+  uint64_t create_token; /* a create that waits for the peer */
+
+  /* Blocks in which the peer's store may differ. */
+  struct tl_map dirty;
+  uint64_t map_incarnation; /* of the peer's RAM that the map is about;
+                             * 0: none, all of it may differ */
+  struct {
+    bool active; /* source: begun and not yet acknowledged as done */
+    bool done;   /* source: the peer has it all */
+    bool full;
+    uint64_t begin_sequence, done_sequence;
+    uint64_t cursor;
+    struct chunk chunks[CHUNKS];
+    unsigned n_chunks;
+    uint64_t total; /* blocks at its start */
+    uint64_t started;
+  } resync;
+
+  struct list in_flight; /* by sequence */
+  struct list held;
+  bool recheck; /* held requests may be ready */
+
+  struct tl_status counters; /* only its counters are used */
+};
+
+/* core.c: building the update */
+uint64_t random_id (struct tl_core *c);
+struct tl_action *act (struct tl_core *c, enum tl_action_type type);
+bool room (const struct tl_core *c, unsigned actions);
+const char *text (struct tl_core *c, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+void say (struct tl_core *c, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+void *small (struct tl_core *c);
+void reply (struct tl_core *c, uint64_t *token, int status, const char *format,
+            ...) __attribute__ ((format (printf, 4, 5)));
+void changed (struct tl_core *c);
+
+/* status.c */
+bool alone (const struct tl_core *c);
+bool is_member (const struct tl_core *c);
+bool mirroring (const struct tl_core *c);
+
+/* request.c */
+void request (struct tl_core *c, struct tl_request *r);
+void requests_acked (struct tl_core *c);
+void requests_unsent (struct tl_core *c);
+void requests_recheck (struct tl_core *c);
+void requests_fail (struct tl_core *c, int error);
+uint64_t requests_wake (const struct tl_core *c);
+uint64_t request_limit (const struct tl_core *c);
+
+/* session.c */
+void conn_up (struct tl_core *c, uint32_t id, bool dialled);
+void conn_down (struct tl_core *c, uint32_t id, const char *reason);
+void conn_hello (struct tl_core *c, uint32_t id, const struct tl_frame *frame,
+                 const void *payload);
+void conn_welcome (struct tl_core *c, uint32_t id,
+                   const struct tl_frame *frame);
+void handshake_abort (struct tl_core *c);
+void session_end (struct tl_core *c, bool bye, const char *format, ...)
+    __attribute__ ((format (printf, 3, 4)));
+void session_timers (struct tl_core *c);
+uint64_t session_wake (const struct tl_core *c);
+void close_conn (struct tl_core *c, uint32_t id, const char *reason);
+struct tl_action *send_frame (struct tl_core *c, uint8_t type, uint8_t flags);
+struct tl_action *send_sequenced (struct tl_core *c, uint8_t type,
+                                  uint8_t flags);
+void send_view (struct tl_core *c, uint8_t type, uint8_t flags,
+                const struct tl_view *view);
+
+/* meet.c */
+const char *meet_refuse (struct tl_core *c, const struct tl_hello *hello);
+bool meet_split (const struct tl_core *c, const struct tl_hello *hello);
+void meet (struct tl_core *c);
+void become_primary (struct tl_core *c);
+void step_down (struct tl_core *c, const char *why);
+void view_told (struct tl_core *c, uint8_t flags, bool handover,
+                const struct tl_uuid *uuid, const struct tl_view *view);
+void target_ready (struct tl_core *c);
+
+/* agree.c */
+void agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
+            const struct tl_uuid *uuid);
+void agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
+                  const struct tl_view *view, bool member);
+void agree_stored (struct tl_core *c, bool ok, const char *reason);
+void agree_answer (struct tl_core *c, const struct tl_event *event);
+void agree_peer (struct tl_core *c, const struct tl_view *view);
+void agree_session_lost (struct tl_core *c);
+void agree_timers (struct tl_core *c);
+uint64_t agree_wake (const struct tl_core *c);
+
+/* source.c */
+void source_bitmap (struct tl_core *c, const void *payload, size_t length);
+void source_ack (struct tl_core *c, uint64_t sequence);
+void source_pump (struct tl_core *c);
+
+/* target.c */
+void target_frame (struct tl_core *c, const struct tl_frame *frame);
+void target_ack (struct tl_core *c);
+
+/* command.c */
+void command (struct tl_core *c, const struct tl_event *event);
+void command_handover (struct tl_core *c);
+void command_timers (struct tl_core *c);
+int promote_check (const struct tl_core *c, unsigned flags, char *why,
+                   size_t why_size);
+
+#endif
