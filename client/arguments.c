@@ -1,0 +1,267 @@
+#include "arguments.h"
+#include "commands.h"
+#include "wait.h"
+
+#include "core/view.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_MAX 1000000 /* seconds */
+
+static const struct {
+  const char *name;
+  const char *argument; /* NULL: takes none */
+  const char *help;
+  bool everywhere; /* goes with any command */
+  bool flag;       /* of a request to the node */
+} options[OPTIONS] = {
+    [OPTION_CONTROL] = {"control", "PATH", "the node's control socket", true,
+                        false},
+    [OPTION_HELP] = {"help", NULL, "this text, or a command's", true, false},
+    [OPTION_VERSION] = {"version", NULL, "print the version", true, false},
+    [OPTION_JSON] = {"json", NULL, "as JSON, for programs", false, false},
+    [OPTION_ALONE] = {"alone", NULL, "without the other node: one copy", false,
+                      true},
+    [OPTION_FENCED] = {"fenced", NULL,
+                       "asserts that the other machine was powered off", false,
+                       true},
+    [OPTION_FORCE] =
+        {"force", NULL,
+         "even where acknowledged writes may be lost; VOLUME is a must", false,
+         true},
+    [OPTION_DISCONNECT] = {"disconnect", NULL, "although clients are attached",
+                           false, true},
+    [OPTION_FOR] = {"for", "STATE",
+                    "role, disk-state, connection-state, or peer:STATE", false,
+                    false},
+    [OPTION_TIMEOUT] = {"timeout", "S", "seconds, such as 30 or 0.5", false,
+                        false},
+};
+
+#define BIT(option) (1u << OPTION_##option)
+
+static const struct command commands[] = {
+    {"status", "[--json]", "show roles, data, connection and view", BIT (JSON),
+     0, command_status},
+    {"create", "[--alone]", "begin the volume; this node is primary",
+     BIT (ALONE), 0, command_plain},
+    {"promote", "[--fenced] [--force]", "make this node the primary",
+     BIT (FENCED) | BIT (FORCE), 0, command_plain},
+    {"demote", "[--disconnect]", "make this node a secondary", BIT (DISCONNECT),
+     0, command_plain},
+    {"degrade", "--fenced", "let this primary go on alone", BIT (FENCED),
+     BIT (FENCED), command_plain},
+    {"wait", "--for STATE --timeout S", "wait until the node is in a state",
+     BIT (FOR) | BIT (TIMEOUT), BIT (FOR) | BIT (TIMEOUT), command_wait},
+};
+
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+const char *
+option_name (enum option option)
+{
+  return options[option].name;
+}
+
+bool
+option_is_flag (enum option option)
+{
+  return options[option].flag;
+}
+
+static int __attribute__ ((format (printf, 3, 4)))
+fail (char *error, size_t error_size, const char *format, ...)
+{
+  va_list list;
+
+  va_start (list, format);
+  vsnprintf (error, error_size, format, list);
+  va_end (list);
+  return -1;
+}
+
+/* Seconds; no locale is set, so the point is a point. */
+static int
+parse_timeout (const char *text, unsigned *milliseconds)
+{
+  char *end;
+  double seconds;
+
+  if (text[strspn (text, "0123456789.")])
+    return -1;
+  seconds = strtod (text, &end);
+  if (end == text || *end || seconds > TIMEOUT_MAX)
+    return -1;
+  *milliseconds = (unsigned)(seconds * 1000);
+  return 0;
+}
+
+/* TEXT begins with a dash.  Takes the value from NEXT where it needs one and
+ * says so in *USED.
+ */
+static int
+parse_option (struct arguments *arguments, const char *text, const char *next,
+              bool *used, char *error, size_t error_size)
+{
+  const char *word = text + 2, *equals, *value = NULL;
+  size_t length;
+  unsigned i;
+
+  if (strcmp (text, "-h") == 0)
+    word = "help";
+  else if (strncmp (text, "--", 2) != 0)
+    return fail (error, error_size, "unknown option %s; see twinlog --help",
+                 text);
+  equals = strchr (word, '=');
+  length = equals ? (size_t)(equals - word) : strlen (word);
+  for (i = 0; i < OPTIONS; i++)
+    if (strlen (options[i].name) == length &&
+        strncmp (options[i].name, word, length) == 0)
+      break;
+  if (i == OPTIONS)
+    return fail (error, error_size, "unknown option %s; see twinlog --help",
+                 text);
+
+  *used = false;
+  if (options[i].argument) {
+    value = equals ? equals + 1 : next;
+    *used = !equals;
+    if (!value || !value[0] || (!equals && strncmp (value, "--", 2) == 0))
+      return fail (error, error_size, "--%s needs a value: --%s %s",
+                   options[i].name, options[i].name, options[i].argument);
+    if (arguments->given[i] && strcmp (arguments->value[i], value) != 0)
+      return fail (error, error_size, "--%s is given twice: %s and %s",
+                   options[i].name, arguments->value[i], value);
+  } else if (equals)
+    return fail (error, error_size, "--%s takes no value", options[i].name);
+  arguments->given[i] = true;
+  arguments->value[i] = value;
+  return 0;
+}
+
+static int
+parse_word (struct arguments *arguments, const char *word, char *error,
+            size_t error_size)
+{
+  if (!arguments->command) {
+    for (unsigned i = 0; i < N_COMMANDS; i++)
+      if (strcmp (commands[i].name, word) == 0) {
+        arguments->command = &commands[i];
+        return 0;
+      }
+    return fail (error, error_size,
+                 "unknown command \"%s\"; see twinlog --help", word);
+  }
+  if (arguments->volume)
+    return fail (error, error_size, "one volume, not two: \"%s\" and \"%s\"",
+                 arguments->volume, word);
+  if (!tl_name_valid (word))
+    return fail (error, error_size, "\"%s\" is not the name of a volume", word);
+  arguments->volume = word;
+  return 0;
+}
+
+/* Do command and options go together? */
+static int
+check (struct arguments *arguments, char *error, size_t error_size)
+{
+  const struct command *command = arguments->command;
+
+  if (arguments->given[OPTION_HELP] || arguments->given[OPTION_VERSION])
+    return 0;
+  if (!command)
+    return fail (error, error_size, "a command is missing; see twinlog --help");
+  for (unsigned i = 0; i < OPTIONS; i++) {
+    if (arguments->given[i] && !options[i].everywhere &&
+        !(command->options & 1u << i))
+      return fail (error, error_size, "%s takes no --%s; see twinlog %s --help",
+                   command->name, options[i].name, command->name);
+    if (!arguments->given[i] && (command->required & 1u << i))
+      return fail (error, error_size, "%s needs --%s: twinlog %s [VOLUME] %s",
+                   command->name, options[i].name, command->name,
+                   command->synopsis);
+  }
+  if (arguments->given[OPTION_FORCE] && !arguments->volume)
+    return fail (error, error_size,
+                 "--force demands that the volume is named: twinlog %s VOLUME "
+                 "--force",
+                 command->name);
+  if (arguments->given[OPTION_TIMEOUT] &&
+      parse_timeout (arguments->value[OPTION_TIMEOUT], &arguments->timeout) ==
+          -1)
+    return fail (error, error_size,
+                 "--timeout %s: expected seconds from 0 to %d",
+                 arguments->value[OPTION_TIMEOUT], TIMEOUT_MAX);
+  if (arguments->given[OPTION_FOR] &&
+      wait_check_state (arguments->value[OPTION_FOR], error, error_size) == -1)
+    return -1;
+  return 0;
+}
+
+int
+arguments_parse (struct arguments *arguments, int argc, char **argv,
+                 char *error, size_t error_size)
+{
+  bool words_only = false, used;
+
+  *arguments = (struct arguments){0};
+  for (int i = 1; i < argc; i++) {
+    if (words_only || argv[i][0] != '-') {
+      if (parse_word (arguments, argv[i], error, error_size) == -1)
+        return -1;
+    } else if (strcmp (argv[i], "--") == 0)
+      words_only = true;
+    else {
+      if (parse_option (arguments, argv[i], argv[i + 1], &used, error,
+                        error_size) == -1)
+        return -1;
+      i += used;
+    }
+  }
+  return check (arguments, error, error_size);
+}
+
+static void
+option_help (unsigned i, FILE *stream)
+{
+  char text[64];
+
+  snprintf (text, sizeof text, "--%s%s%s", options[i].name,
+            options[i].argument ? " " : "",
+            options[i].argument ? options[i].argument : "");
+  fprintf (stream, "  %-16s %s\n", text, options[i].help);
+}
+
+void
+arguments_help (const struct command *command, FILE *stream)
+{
+  if (command) {
+    fprintf (stream, "twinlog [--control PATH] %s [VOLUME]%s%s: %s\n\n",
+             command->name, command->synopsis[0] ? " " : "", command->synopsis,
+             command->help);
+    for (unsigned i = 0; i < OPTIONS; i++)
+      if (command->options & 1u << i)
+        option_help (i, stream);
+    option_help (OPTION_CONTROL, stream);
+    return;
+  }
+  fprintf (stream, "twinlog [--control PATH] COMMAND [VOLUME] [options]\n\n"
+                   "Commands:\n");
+  for (unsigned i = 0; i < N_COMMANDS; i++) {
+    char text[64];
+
+    snprintf (text, sizeof text, "%s %s", commands[i].name,
+              commands[i].synopsis);
+    fprintf (stream, "  %-32s %s\n", text, commands[i].help);
+  }
+  fprintf (stream, "\nOptions, anywhere on the line:\n");
+  for (unsigned i = 0; i < OPTIONS; i++)
+    option_help (i, stream);
+  fprintf (stream,
+           "\nA node is named by its volume (/run/twinlog/VOLUME.ctl), which "
+           "may be left out\nwhere there is one, or by its control socket.\n\n"
+           "Exit status: 0 done, 1 failed, 2 usage, 3 refused to protect data, "
+           "4 node\nunreachable, 5 timed out.\n");
+}
