@@ -169,8 +169,11 @@ acted_adopt (struct tl_core *c)
   if (c->phase == PHASE_NONE) {
     /* Found at the arbiter: the child of our own view that names us. */
     if (is_member (c) && strcmp (c->record.view.primary, c->node) == 0 &&
-        !c->demoted)
+        (!c->demoted || c->handover_token != 0))
       become_primary (c);
+    reply (c, &c->handover_token, c->role == TL_PRIMARY ? TL_DONE : TL_FAILED,
+           "%s in view %" PRIu64, tl_role_name (c->role),
+           c->record.view.number);
     return;
   }
   if (is_member (c))

@@ -226,7 +226,7 @@ struct tl_action {
 };
 
 #define TL_ACTIONS 48
-#define TL_SMALL_SPACE 32768
+#define TL_SMALL_SPACE 65536
 
 struct tl_update {
   unsigned n;

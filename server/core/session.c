@@ -356,8 +356,10 @@ session_end (struct tl_core *c, bool bye, const char *format, ...)
   reply (c, &c->create_token, TL_DONE,
          "created, but the connection ended before the partner joined: it "
          "joins when it is back");
-  reply (c, &c->handover_token, TL_FAILED,
-         "the connection to the peer ended: %s", why);
+  /* Where the handover has come already it is only being stored. */
+  if (c->agree.stage == STAGE_IDLE)
+    reply (c, &c->handover_token, TL_FAILED,
+           "the connection to the peer ended: %s", why);
   agree_session_lost (c);
 }
 
