@@ -77,15 +77,19 @@ static void
 show_copies (const json_t *node, FILE *stream)
 {
   double copies = number_at (node, "copies");
+  const char *disk = command_word (node, "disk-state");
 
   if (number_at (json_object_get (node, "view"), "number") == 0 || copies >= 2)
     return;
   if (copies == 0)
     fprintf (stream, "  NO COPY IN REACH: no node that this one can see holds "
                      "every acknowledged write\n");
-  else if (strcmp (command_word (node, "disk-state"), "UpToDate") == 0)
+  else if (strcmp (disk, "UpToDate") == 0)
     fprintf (stream, "  ONE COPY ONLY: what is acknowledged is lost if this "
                      "node fails now\n");
+  else if (strcmp (disk, "Consistent") == 0)
+    fprintf (stream, "  ONE COPY IN REACH, this node's: the other node may "
+                     "have newer data\n");
   else
     fprintf (stream, "  ONE COPY ONLY: what is acknowledged is lost if the "
                      "other node fails now\n");

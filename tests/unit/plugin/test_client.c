@@ -301,6 +301,29 @@ static const struct {
      "  a connection:StandAlone\n"
      "  may-promote:yes\n"
      "  last change 8 min ago\n"},
+    {"{\"name\":\"v\",\"node\":\"b\",\"role\":\"Secondary\",\"size\":4096,"
+     "\"disk-state\":\"Consistent\",\"connection-state\":\"Connecting\","
+     "\"peer-node\":\"a\",\"peer-role\":\"Unknown\","
+     "\"view\":{\"number\":2,\"primary\":\"a\",\"members\":[\"a\",\"b\"]},"
+     "\"copies\":1,\"may-promote\":false,\"may-promote-reason\":\"x\","
+     "\"seconds-since-change\":400000}",
+     "v node:b role:Secondary size:4.0KiB\n"
+     "  disk:Consistent copies:1 view:2 (primary a, members a b)\n"
+     "  ONE COPY IN REACH, this node's: the other node may have newer data\n"
+     "  a connection:Connecting\n"
+     "  may-promote:no (x)\n"
+     "  last change 5 days ago\n"},
+    {"{\"name\":\"v\",\"node\":\"b\",\"role\":\"Secondary\",\"size\":4096,"
+     "\"disk-state\":\"Empty\",\"connection-state\":\"Connecting\","
+     "\"view\":{\"number\":2,\"primary\":\"a\",\"members\":[\"a\",\"b\"]},"
+     "\"peer-node\":\"a\",\"peer-role\":\"Unknown\",\"copies\":0}",
+     "v node:b role:Secondary size:4.0KiB\n"
+     "  disk:Empty copies:0 view:2 (primary a, members a b)\n"
+     "  NO COPY IN REACH: no node that this one can see holds every "
+     "acknowledged write\n"
+     "  a connection:Connecting\n"
+     "  may-promote:no\n"
+     "  last change 0.0 s ago\n"},
 };
 
 START_TEST (test_show)
