@@ -1,0 +1,369 @@
+/* The out queue of a connection.
+ *
+ * The way of a write: its worker, holding the lock, adds the entry that lives
+ * in its call; it finds nobody sending, so it becomes the sender, takes what
+ * is queued into one sendmsg, and releases the lock while that runs.  Workers
+ * that come meanwhile only add; the sender takes their entries with its next
+ * sendmsg.
+ *
+ * What can go wrong: the socket takes no more (the loop waits and goes on),
+ * the send fails (the queue is dropped, the loop tells the core), the core
+ * ends the connection while a sendmsg is under way (the sender drops the
+ * queue), a request ends before its frame has left (its payload is copied).
+ */
+#include "net/net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Iovecs of one sendmsg, two for an entry with payload. */
+#define IOVECS 64
+
+/* After so many the loop goes on, so that no worker sends for ever. */
+#define BATCHES 16
+
+struct spare {
+  struct tl_entry entry;
+  unsigned char bytes[];
+};
+
+static struct tl_entry *
+make_entry (unsigned pool, size_t capacity)
+{
+  struct spare *spare = malloc (sizeof *spare + capacity);
+
+  if (!spare)
+    return NULL;
+  /* Touch the memory now: later there may be none. */
+  memset (spare, 0, sizeof *spare + capacity);
+  spare->entry.pool = pool;
+  return &spare->entry;
+}
+
+int
+tl_pools_init (struct tl_node *node)
+{
+  static const size_t capacity[TL_POOLS] = {0, TL_SMALL_MAX, 256u << 10};
+  static const unsigned number[TL_POOLS] = {256, 8, 8};
+
+  for (unsigned i = 0; i < TL_POOLS; i++) {
+    node->pools[i].capacity = capacity[i];
+    for (unsigned k = 0; k < number[i]; k++) {
+      struct tl_entry *entry = make_entry (i, capacity[i]);
+
+      if (!entry)
+        return -1;
+      entry->next = node->pools[i].free;
+      node->pools[i].free = entry;
+    }
+  }
+  return 0;
+}
+
+void
+tl_pools_free (struct tl_node *node)
+{
+  for (unsigned i = 0; i < TL_POOLS; i++)
+    while (node->pools[i].free) {
+      struct tl_entry *entry = node->pools[i].free;
+
+      node->pools[i].free = entry->next;
+      free (entry);
+    }
+}
+
+/* An entry of a pool.  The pools hold what the core ever has under way, so
+ * that memory is asked for in strange cases only.
+ */
+static struct tl_entry *
+take_entry (struct tl_node *node, size_t length)
+{
+  unsigned i = 0;
+  struct tl_entry *entry;
+
+  while (i < TL_POOLS && node->pools[i].capacity < length)
+    i++;
+  if (i == TL_POOLS || !node->pools[i].free)
+    entry = make_entry (i, i < TL_POOLS ? node->pools[i].capacity : length);
+  else {
+    entry = node->pools[i].free;
+    node->pools[i].free = entry->next;
+  }
+  if (entry)
+    entry->payload = ((struct spare *)entry)->bytes;
+  return entry;
+}
+
+static void
+give_entry (struct tl_node *node, struct tl_entry *entry)
+{
+  if (entry->pool == TL_POOLS)
+    free (entry);
+  else {
+    entry->next = node->pools[entry->pool].free;
+    node->pools[entry->pool].free = entry;
+  }
+}
+
+/* ENTRY has left its queue. */
+static void
+release (struct tl_node *node, struct tl_entry *entry)
+{
+  entry->conn = NULL;
+  entry->flying = false;
+  if (entry->call)
+    tl_call_settle (node, entry->call);
+  else
+    give_entry (node, entry);
+}
+
+static void
+fail (struct tl_node *node, struct tl_conn *conn, int error)
+{
+  if (!conn->error)
+    conn->error = error;
+  tl_queue_drop (node, conn);
+}
+
+static void
+append (struct tl_conn *conn, struct tl_entry *entry,
+        const struct tl_frame *frame)
+{
+  tl_frame_encode (frame, entry->header);
+  entry->length = frame->payload;
+  entry->sent = 0;
+  entry->flying = false;
+  entry->conn = conn;
+  entry->next = NULL;
+  *conn->tail = entry;
+  conn->tail = &entry->next;
+}
+
+void
+tl_queue_add (struct tl_node *node, struct tl_conn *conn,
+              const struct tl_frame *frame, struct tl_call *call,
+              const void *payload)
+{
+  struct tl_entry *entry;
+
+  if (conn->down)
+    return;
+  if (call && !call->entry.conn) {
+    entry = &call->entry;
+    entry->call = call;
+    entry->payload = payload;
+  } else {
+    entry = take_entry (node, frame->payload);
+    if (!entry) {
+      fail (node, conn, ENOMEM);
+      return;
+    }
+    entry->call = NULL;
+    if (frame->payload)
+      memcpy (((struct spare *)entry)->bytes, payload, frame->payload);
+  }
+  append (conn, entry, frame);
+}
+
+void
+tl_queue_store (struct tl_node *node, struct tl_conn *conn,
+                const struct tl_frame *frame)
+{
+  struct tl_frame filled = *frame;
+  struct tl_entry *entry;
+  void *bytes;
+
+  if (conn->down)
+    return;
+  entry = take_entry (node, frame->length);
+  if (!entry) {
+    fail (node, conn, ENOMEM);
+    return;
+  }
+  bytes = ((struct spare *)entry)->bytes;
+  tl_store_read (node->store, frame->offset, frame->length, bytes);
+  filled.payload = frame->length;
+  filled.checksum = tl_payload_checksum (bytes, frame->length);
+  entry->call = NULL;
+  append (conn, entry, &filled);
+}
+
+void
+tl_queue_detach (struct tl_node *node, struct tl_call *call)
+{
+  struct tl_entry *entry = &call->entry, *copy;
+  struct tl_conn *conn = entry->conn;
+  struct tl_entry **link = &conn->head;
+
+  copy = take_entry (node, entry->length);
+  if (!copy) {
+    /* It cannot be left out of the stream: end the stream. */
+    fail (node, conn, ENOMEM);
+    return;
+  }
+  while (*link != entry)
+    link = &(*link)->next;
+  copy->call = NULL;
+  copy->conn = conn;
+  copy->flying = false;
+  copy->sent = entry->sent;
+  copy->length = entry->length;
+  memcpy (copy->header, entry->header, TL_FRAME_SIZE);
+  if (entry->length)
+    memcpy (((struct spare *)copy)->bytes, entry->payload, entry->length);
+  copy->next = entry->next;
+  *link = copy;
+  if (!copy->next)
+    conn->tail = &copy->next;
+  release (node, entry);
+}
+
+void
+tl_queue_drop (struct tl_node *node, struct tl_conn *conn)
+{
+  struct tl_entry *rest, **link = &conn->head;
+
+  if (!conn->down) {
+    conn->down = true;
+    /* A sendmsg under way does not wait, so that ending the stream is enough;
+     * the descriptor is closed by the loop once nobody sends.
+     */
+    shutdown (conn->fd, SHUT_WR);
+    tl_poke (node);
+  }
+  /* What flies is in use until its sendmsg has returned; it comes first. */
+  while (*link && (*link)->flying)
+    link = &(*link)->next;
+  rest = *link;
+  *link = NULL;
+  conn->tail = link;
+  while (rest) {
+    struct tl_entry *entry = rest;
+
+    rest = entry->next;
+    release (node, entry);
+  }
+}
+
+static int
+fill_iovecs (struct tl_conn *conn, struct iovec iovecs[IOVECS])
+{
+  int n = 0;
+
+  for (struct tl_entry *entry = conn->head; entry && n + 2 <= IOVECS;
+       entry = entry->next) {
+    uint32_t sent = entry->sent;
+
+    entry->flying = true;
+    if (sent < TL_FRAME_SIZE) {
+      iovecs[n].iov_base = entry->header + sent;
+      iovecs[n++].iov_len = TL_FRAME_SIZE - sent;
+      sent = 0;
+    } else
+      sent -= TL_FRAME_SIZE;
+    if (sent < entry->length) {
+      iovecs[n].iov_base = (void *)(uintptr_t)(entry->payload + sent);
+      iovecs[n++].iov_len = entry->length - sent;
+    }
+  }
+  return n;
+}
+
+/* N bytes from the head of the queue on have left. */
+static void
+advance (struct tl_node *node, struct tl_conn *conn, size_t n)
+{
+  struct tl_entry *entry, *next;
+
+  while ((entry = conn->head) && entry->flying) {
+    uint32_t left = TL_FRAME_SIZE + entry->length - entry->sent;
+
+    if (n < left)
+      break;
+    n -= left;
+    conn->head = entry->next;
+    if (!conn->head)
+      conn->tail = &conn->head;
+    release (node, entry);
+  }
+  if (entry && entry->flying)
+    entry->sent += (uint32_t)n;
+
+  /* The rest flies no more; who has ended meanwhile takes its buffer along. */
+  for (; entry && entry->flying; entry = next) {
+    next = entry->next;
+    entry->flying = false;
+    if (conn->down)
+      continue; /* all of it is dropped below */
+    if (entry->call && entry->call->ended) {
+      tl_queue_detach (node, entry->call);
+      if (conn->down)
+        break; /* the queue is gone */
+    }
+  }
+  if (conn->down)
+    tl_queue_drop (node, conn);
+}
+
+/* One sendmsg; with the lock released meanwhile if UNLOCK. */
+static void
+send_batch (struct tl_node *node, struct tl_conn *conn, bool unlock)
+{
+  struct iovec iovecs[IOVECS];
+  struct msghdr message = {.msg_iov = iovecs};
+  ssize_t n;
+  int error;
+
+  message.msg_iovlen = (size_t)fill_iovecs (conn, iovecs);
+  if (unlock)
+    tl_unlock (node);
+  n = sendmsg (conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  error = errno;
+  if (unlock)
+    tl_lock (node);
+
+  advance (node, conn, n > 0 ? (size_t)n : 0);
+  if (n >= 0 || error == EINTR)
+    return;
+  if (error == EAGAIN || error == ENOBUFS)
+    conn->blocked = true;
+  else
+    fail (node, conn, error);
+}
+
+bool
+tl_queue_ready (const struct tl_conn *conn)
+{
+  return conn->head && !conn->sending && !conn->blocked && !conn->down;
+}
+
+void
+tl_queue_pump (struct tl_node *node, struct tl_conn *conn)
+{
+  conn->sending = true;
+  for (unsigned i = 0; conn->head && !conn->blocked && !conn->down; i++) {
+    if (i == BATCHES && !conn->told)
+      conn->blocked = true;
+    else
+      send_batch (node, conn, true);
+  }
+  conn->sending = false;
+  if (conn->told)
+    tl_queue_drop (node, conn);
+  /* The loop waits for room, or for the end of our sending. */
+  if (conn->blocked || conn->down)
+    tl_poke (node);
+}
+
+void
+tl_queue_finish (struct tl_node *node, struct tl_conn *conn)
+{
+  if (conn->sending)
+    return; /* the sender does it, since `told` is set */
+  conn->blocked = false;
+  while (conn->head && !conn->blocked && !conn->down)
+    send_batch (node, conn, false);
+  tl_queue_drop (node, conn);
+}

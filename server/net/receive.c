@@ -1,0 +1,174 @@
+/* What comes from the peer: read much at once, cut it into frames, check each
+ * header before its payload is waited for and each payload before the core
+ * sees the frame, then give the core all that one read has brought, and only
+ * then let it acknowledge.
+ */
+#include "net/net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Frames that are given to the core in one critical section: many small ones,
+ * few large ones, so that the workers get their turn.
+ */
+#define BATCH_FRAMES 32
+#define BATCH_BYTES (128u << 10)
+
+/* Reads before other handles of the loop get their turn. */
+#define READS 4
+
+/* At most, where all is to be read: the peer could go on for ever. */
+#define READS_ALL 64
+
+struct batch {
+  unsigned n;
+  struct tl_frame frames[BATCH_FRAMES];
+  const unsigned char *payloads[BATCH_FRAMES];
+  bool full;       /* there may be more */
+  const char *bad; /* what came behind them is not well formed */
+};
+
+/* Cut complete frames from the buffer. */
+static void
+collect (struct tl_conn *conn, struct batch *batch)
+{
+  size_t bytes = 0;
+
+  batch->n = 0;
+  batch->bad = NULL;
+  batch->full = false;
+  while (conn->end - conn->begin >= TL_FRAME_SIZE) {
+    struct tl_frame *frame = &batch->frames[batch->n];
+    const unsigned char *at = conn->buffer + conn->begin;
+
+    if (batch->n == BATCH_FRAMES || bytes >= BATCH_BYTES) {
+      batch->full = true;
+      return;
+    }
+    batch->bad = tl_frame_decode (frame, at, conn->node->size);
+    if (batch->bad)
+      return;
+    if (conn->end - conn->begin - TL_FRAME_SIZE < frame->payload)
+      return;
+    at += TL_FRAME_SIZE;
+    if (tl_payload_checksum (at, frame->payload) != frame->checksum) {
+      batch->bad = "the checksum of a payload does not hold";
+      return;
+    }
+    batch->payloads[batch->n++] = at;
+    bytes += TL_FRAME_SIZE + frame->payload;
+    conn->begin += TL_FRAME_SIZE + frame->payload;
+  }
+}
+
+/* Make sure of memory for what FRAME may write.  NULL, or why not. */
+static const char *
+reserve (struct tl_node *node, const struct tl_frame *frame)
+{
+  if (!frame->payload || !frame->length ||
+      (frame->type != TL_WRITE && frame->type != TL_SYNC_CHUNK))
+    return NULL;
+  if (tl_store_reserve (node->store, frame->offset, frame->length) == 0)
+    return NULL;
+  return "no memory left for what the peer wrote";
+}
+
+/* Give BATCH to the core, and the end of it unless more is to come. */
+static const char *
+deliver (struct tl_conn *conn, const struct batch *batch)
+{
+  struct tl_node *node = conn->node;
+  const char *bad = NULL;
+
+  tl_lock (node);
+  for (unsigned i = 0; i < batch->n && !conn->told && !bad; i++) {
+    struct tl_event event = {.type = TL_EV_FRAME};
+
+    bad = reserve (node, &batch->frames[i]);
+    if (bad)
+      break;
+    event.frame.id = conn->id;
+    event.frame.frame = &batch->frames[i];
+    event.frame.payload = batch->payloads[i];
+    conn->fed = true;
+    tl_step (node, &event);
+  }
+  if (conn->fed && !batch->full && !conn->told) {
+    struct tl_event event = {.type = TL_EV_BATCH_END};
+
+    conn->fed = false;
+    tl_step (node, &event);
+  }
+  tl_leave (node);
+  return bad;
+}
+
+/* The connection is the core's no more: it was ended by a step of ours. */
+static bool
+is_told (struct tl_conn *conn)
+{
+  bool told;
+
+  tl_lock (conn->node);
+  told = conn->told;
+  tl_unlock (conn->node);
+  return told;
+}
+
+static bool
+parse (struct tl_conn *conn)
+{
+  struct batch batch;
+  const char *bad;
+
+  do {
+    collect (conn, &batch);
+    bad = NULL;
+    if (batch.n || conn->fed)
+      bad = deliver (conn, &batch);
+    if (!bad)
+      bad = batch.bad;
+    if (bad)
+      tl_conn_fail (conn, bad);
+    if (bad || (batch.n && is_told (conn)))
+      return false;
+  } while (batch.full);
+
+  /* Keep room for a maximal frame behind what has come of the next. */
+  if (conn->begin == conn->end)
+    conn->begin = conn->end = 0;
+  else if (TL_RECEIVE_SIZE - conn->begin < TL_RECEIVE_SIZE / 2) {
+    memmove (conn->buffer, conn->buffer + conn->begin, conn->end - conn->begin);
+    conn->end -= conn->begin;
+    conn->begin = 0;
+  }
+  return true;
+}
+
+bool
+tl_receive (struct tl_conn *conn, bool all)
+{
+  for (unsigned i = 0; i < (all ? READS_ALL : READS); i++) {
+    size_t room = TL_RECEIVE_SIZE - conn->end;
+    ssize_t n = recv (conn->fd, conn->buffer + conn->end, room, MSG_DONTWAIT);
+
+    if (n > 0) {
+      conn->end += (size_t)n;
+      if (!parse (conn))
+        return false;
+      if (!all && (size_t)n < room)
+        break;
+    } else if (n == 0) {
+      tl_conn_fail (conn, "connection closed by peer");
+      return false;
+    } else if (errno == EAGAIN)
+      break;
+    else if (errno != EINTR) {
+      tl_conn_fail (conn, strerror (errno));
+      return false;
+    }
+  }
+  return true;
+}
