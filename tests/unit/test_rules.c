@@ -1,0 +1,346 @@
+/* The rules of who may acknowledge and who may serve, one by one. */
+#include "cluster.h"
+#include "unit.h"
+
+#include <errno.h>
+
+static struct cluster c;
+static struct unit_request r, r2;
+static struct tl_status s;
+
+#define status_of(i) (cluster_status (&c, i, &s), &s)
+
+START_TEST (create_makes_two_members)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  ck_assert_int_eq (status_of (0)->role, TL_PRIMARY);
+  ck_assert_uint_eq (s.view.number, 1);
+  ck_assert_uint_eq (s.copies, 2);
+  ck_assert_int_eq (s.peer_disk, TL_DISK_UPTODATE);
+  ck_assert_int_eq (status_of (1)->role, TL_SECONDARY);
+  ck_assert_int_eq (s.disk, TL_DISK_UPTODATE);
+  ck_assert_uint_eq (s.copies, 2);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), TL_REFUSED);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_CREATE, 0), TL_REFUSED);
+  cluster_free (&c);
+}
+END_TEST
+
+/* V1 */
+START_TEST (write_waits_for_the_peer)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  c.hold_acks = true;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert (!r.done);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 'x');
+  /* What is not acknowledged yet is not read either. */
+  cluster_read (&c, 0, &r2, 0, TL_BLOCK);
+  cluster_run (&c);
+  ck_assert (!r2.done);
+  c.hold_acks = false;
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert (r2.done && r2.core.error == 0 && r2.bytes[0] == 'x');
+  cluster_free (&c);
+}
+END_TEST
+
+/* Policy error: held for the deadline, then EIO, then whole again. */
+START_TEST (error_policy_fails_after_the_deadline)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  cluster_cut (&c, false);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_pass (&c, DEADLINE - 50000);
+  ck_assert (!r.done);
+  ck_assert (status_of (0)->suspended);
+  ck_assert_uint_eq (s.copies, 1);
+  cluster_pass (&c, 100000);
+  ck_assert (r.done && r.core.error == EIO);
+  /* From now on at once; a read of the failed block too. */
+  cluster_write (&c, 0, &r, TL_BLOCK, TL_BLOCK, 'y');
+  ck_assert (r.done && r.core.error == EIO);
+  cluster_read (&c, 0, &r, 0, TL_BLOCK);
+  ck_assert (r.done && r.core.error == EIO);
+  c.link = true;
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert (!status_of (0)->suspended);
+  ck_assert_uint_eq (s.out_of_sync, 0);
+  ck_assert_uint_eq (s.copies, 2);
+  cluster_read (&c, 0, &r, 0, TL_BLOCK);
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0 && r.bytes[0] == 'x');
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A write that waits through a short cut succeeds, in the same view. */
+START_TEST (write_survives_a_blip)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  c.hold_acks = true;
+  cluster_write (&c, 0, &r, 0, 100, 'x');
+  cluster_run (&c);
+  cluster_cut (&c, true);
+  c.hold_acks = false;
+  cluster_pass (&c, 200000);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->view.number, 1);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_UPTODATE);
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+START_TEST (arbiter_lets_one_go_on)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  c.hold_acks = true;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  cluster_cut (&c, false);
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->view.number, 2);
+  ck_assert_uint_eq (s.copies, 1);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_REFUSED);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_OUTDATED);
+  c.link = true;
+  c.hold_acks = false;
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_UPTODATE);
+  ck_assert_uint_eq (status_of (0)->resyncs_full, 0);
+  ck_assert_uint_eq (s.copies, 2);
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+/* The other way round: the old primary is refused and steps down. */
+START_TEST (arbiter_refuses_the_overtaken)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  c.arbiter_up = false;
+  cluster_cut (&c, false);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert (!r.done);
+  /* A read cannot be confirmed either. */
+  cluster_read (&c, 0, &r2, TL_BLOCK, TL_BLOCK);
+  c.arbiter_up = true;
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_DONE);
+  ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert (r.done && r.core.error != 0);
+  ck_assert (r2.done && r2.core.error != 0);
+  ck_assert_int_eq (status_of (0)->role, TL_SECONDARY);
+  ck_assert_int_eq (s.disk, TL_DISK_OUTDATED);
+  c.link = true;
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->disk, TL_DISK_UPTODATE);
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+/* V3: the answer was lost, the swap was made: the same one wins. */
+START_TEST (unknown_answer_is_asked_again)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  c.arbiter_mute = true;
+  cluster_cut (&c, false);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert (!r.done);
+  ck_assert_uint_eq (c.arbiter_view.number, 2);
+  c.arbiter_mute = false;
+  cluster_pass (&c, DEADLINE + 500000);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->view.number, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* V3: nothing is acted on before it is stored. */
+START_TEST (view_is_stored_first)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  cluster_cut (&c, false);
+  c.hold_stores = true;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert (!r.done);
+  ck_assert_uint_eq (c.arbiter_view.number, 1);
+  c.hold_stores = false;
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  cluster_free (&c);
+}
+END_TEST
+
+/* Kill, promote, restart, fill, and again from the other side. */
+static void
+take_turns (enum tl_policy policy, unsigned flags)
+{
+  cluster_pair (&c, policy);
+  for (unsigned round = 0; round < 6; round++) {
+    unsigned a = round % 2, b = !a;
+
+    cluster_write (&c, a, &r, round * TL_BLOCK, TL_BLOCK,
+                   (unsigned char)('a' + round));
+    cluster_run (&c);
+    ck_assert (r.done && r.core.error == 0);
+    cluster_crash (&c, a);
+    cluster_run (&c);
+    ck_assert_int_eq (status_of (b)->disk, TL_DISK_CONSISTENT);
+    if (flags != 0)
+      ck_assert_int_eq (cluster_command (&c, b, TL_CMD_PROMOTE, 0), TL_REFUSED);
+    ck_assert_int_eq (cluster_command (&c, b, TL_CMD_PROMOTE, flags), TL_DONE);
+    ck_assert_uint_eq (status_of (b)->copies, 1);
+    cluster_start (&c, a);
+    cluster_pass (&c, 2 * DEADLINE);
+    ck_assert_int_eq (status_of (a)->disk, TL_DISK_UPTODATE);
+    ck_assert_uint_eq (status_of (b)->copies, 2);
+    ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+    for (unsigned i = 0; i <= round; i++)
+      ck_assert_int_eq (c.nodes[b].bytes[i * TL_BLOCK], (int)('a' + i));
+  }
+  cluster_free (&c);
+}
+
+START_TEST (turns_with_an_arbiter)
+{
+  take_turns (TL_POLICY_ARBITER, 0);
+}
+END_TEST
+
+START_TEST (turns_by_fencing)
+{
+  take_turns (TL_POLICY_ERROR, TL_FENCED);
+}
+END_TEST
+
+/* A node that lost its RAM is nothing, whatever its state file says. */
+START_TEST (empty_is_never_promoted)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  cluster_crash (&c, 0);
+  cluster_crash (&c, 1);
+  cluster_start (&c, 1);
+  cluster_run (&c);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_EMPTY);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FENCED),
+                    TL_REFUSED);
+  cluster_start (&c, 0);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, 0), TL_REFUSED);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_REFUSED);
+  /* By name only. */
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FORCE), TL_DONE);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->disk, TL_DISK_UPTODATE);
+  cluster_free (&c);
+}
+END_TEST
+
+/* The primary comes back Empty before anybody was promoted. */
+static void
+promote_against_empty (enum tl_policy policy)
+{
+  cluster_pair (&c, policy);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  cluster_crash (&c, 0);
+  cluster_start (&c, 0);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_int_eq (status_of (0)->role, TL_SECONDARY);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, 0), TL_REFUSED);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_DONE);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->disk, TL_DISK_UPTODATE);
+  ck_assert_int_eq (c.nodes[0].bytes[0], 'x');
+  cluster_free (&c);
+}
+
+START_TEST (promote_against_empty_by_agreement)
+{
+  promote_against_empty (TL_POLICY_ERROR);
+}
+END_TEST
+
+START_TEST (promote_against_empty_by_arbiter)
+{
+  promote_against_empty (TL_POLICY_ARBITER);
+}
+END_TEST
+
+/* Demote here, promote there: both stay members, nothing is copied. */
+START_TEST (roles_move_while_connected)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  for (unsigned round = 0; round < 4; round++) {
+    unsigned a = round % 2, b = !a;
+
+    ck_assert_int_eq (cluster_command (&c, b, TL_CMD_PROMOTE, 0), TL_REFUSED);
+    ck_assert_int_eq (cluster_command (&c, a, TL_CMD_DEMOTE, 0), TL_DONE);
+    cluster_pass (&c, 200000);
+    ck_assert_int_eq (cluster_command (&c, b, TL_CMD_PROMOTE, 0), TL_DONE);
+    cluster_pass (&c, 200000);
+    ck_assert_uint_eq (status_of (b)->copies, 2);
+    ck_assert_uint_eq (s.resyncs, 0);
+    cluster_write (&c, b, &r, 0, TL_BLOCK, (unsigned char)('a' + round));
+    cluster_run (&c);
+    ck_assert (r.done && r.core.error == 0);
+    ck_assert_int_eq (c.nodes[a].bytes[0], (int)('a' + round));
+  }
+  cluster_free (&c);
+}
+END_TEST
+
+START_TEST (demoted_is_promoted_again)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DEMOTE, 0), TL_DONE);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  ck_assert (r.done && r.core.error == ESHUTDOWN);
+  cluster_pass (&c, 200000);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, 0), TL_DONE);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->view.number, 1);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A frame of another view ends the session, and nothing is applied. */
+START_TEST (frame_of_another_view_is_refused)
+{
+  struct tl_frame frame = {.type = TL_WRITE,
+                           .session = 1,
+                           .view = 2,
+                           .sequence = 1,
+                           .length = TL_BLOCK,
+                           .payload = TL_BLOCK};
+  static unsigned char bytes[TL_BLOCK] = {'z'};
+
+  cluster_pair (&c, TL_POLICY_ERROR);
+  /* Of another session: dropped. */
+  cluster_inject (&c, 1, &frame, bytes);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 0);
+  ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTED);
+  cluster_free (&c);
+}
+END_TEST
+
+UNIT_MAIN ("rules", create_makes_two_members, write_waits_for_the_peer,
+           error_policy_fails_after_the_deadline, write_survives_a_blip,
+           arbiter_lets_one_go_on, arbiter_refuses_the_overtaken,
+           unknown_answer_is_asked_again, view_is_stored_first,
+           turns_with_an_arbiter, turns_by_fencing, empty_is_never_promoted,
+           promote_against_empty_by_agreement, promote_against_empty_by_arbiter,
+           roles_move_while_connected, demoted_is_promoted_again,
+           frame_of_another_view_is_refused)
