@@ -1,0 +1,244 @@
+/* Clients: each keeps some requests outstanding on the node that lets it in,
+ * and looks for another one when it is turned away.
+ */
+#include "sim.h"
+
+#include <errno.h>
+#include <string.h>
+
+void
+clients_reset (struct sim *sim)
+{
+  struct clients *clients = &sim->clients;
+
+  memset (clients->client, 0, sizeof clients->client);
+  for (unsigned i = 0; i < OPS; i++)
+    clients->ops[i].used = false;
+  clients->paused_until = 0;
+  clients->outstanding = 0;
+  clients->think = rng_between (&sim->rng, 2 * MS, 12 * MS);
+  clients->reads = (unsigned)rng_between (&sim->rng, 10, 40);
+  for (unsigned i = 0; i < CLIENTS; i++) {
+    clients->client[i].node = -1;
+    clients->client[i].depth = (unsigned)rng_between (&sim->rng, 1, 6);
+    sim_at (sim, rng_below (&sim->rng, 20 * MS), K_CLIENT, NULL, i, 0);
+  }
+}
+
+/* ---- Requests ---- */
+
+static struct op *
+op_new (struct sim *sim, int client, struct node *node)
+{
+  struct clients *clients = &sim->clients;
+
+  for (unsigned i = 0; i < OPS; i++) {
+    struct op *op = &clients->ops[i];
+
+    if (op->used)
+      continue;
+    memset (&op->request, 0, sizeof op->request);
+    op->used = true;
+    op->client = client;
+    op->node = node->index;
+    op->invoked = sim->now;
+    op->next = NULL;
+    op->prev = node->last;
+    *(node->last ? &node->last->next : &node->first) = op;
+    node->last = op;
+    clients->outstanding++;
+    if (client >= 0)
+      clients->client[client].outstanding++;
+    return op;
+  }
+  return NULL;
+}
+
+static void
+op_free (struct sim *sim, struct op *op)
+{
+  struct node *node = &sim->nodes[op->node];
+
+  *(op->prev ? &op->prev->next : &node->first) = op->next;
+  *(op->next ? &op->next->prev : &node->last) = op->prev;
+  op->used = false;
+  sim->clients.outstanding--;
+  if (op->client >= 0)
+    sim->clients.client[op->client].outstanding--;
+}
+
+/* Choose what to do and where.  Half of all requests meet in a few blocks. */
+static void
+choose (struct sim *sim, struct tl_request *request)
+{
+  struct rng *rng = &sim->rng;
+  unsigned what = (unsigned)rng_below (rng, 100);
+  uint64_t blocks = sim->blocks, most = OP_BLOCKS;
+  uint64_t first, count;
+
+  if (what < sim->clients.reads)
+    request->op = TL_OP_READ;
+  else if (what < sim->clients.reads + 4)
+    request->op = TL_OP_FLUSH;
+  else if (what < sim->clients.reads + 12)
+    request->op = TL_OP_ZERO;
+  else
+    request->op = TL_OP_WRITE;
+  if (request->op == TL_OP_FLUSH)
+    return;
+  if (request->op == TL_OP_ZERO && rng_percent (rng, 20))
+    most = blocks;
+  if (rng_percent (rng, 50))
+    blocks = blocks < 4 ? blocks : 4;
+  first = rng_below (rng, blocks);
+  count = 1;
+  if (rng_percent (rng, 40))
+    count = rng_between (rng, 1, most);
+  if (count > sim->blocks - first)
+    count = sim->blocks - first;
+  request->offset = first * TL_BLOCK;
+  request->length = (uint32_t)(count * TL_BLOCK);
+  if (rng_percent (rng, 30)) {
+    /* Some sectors of that only. */
+    uint64_t sectors = request->length / SECTOR;
+    uint64_t skip = rng_below (rng, sectors);
+
+    request->offset += skip * SECTOR;
+    request->length = (uint32_t)(rng_between (rng, 1, sectors - skip) * SECTOR);
+  }
+}
+
+static void
+enter (struct sim *sim, struct node *node, struct op *op)
+{
+  struct tl_request *request = &op->request;
+  struct tl_event event = {.type = TL_EV_REQUEST};
+
+  oracle_invoke (sim, op);
+  if (request->op == TL_OP_WRITE) {
+    request->checksum = tl_payload_checksum (op->bytes, request->length);
+    if (tl_store_reserve (node->store, request->offset, request->length) != 0)
+      sim_violate (sim, "%s has no memory for a write", node->name);
+  }
+  TRACE (sim, "%s: %s", node->name, sim_op_text (op));
+  event.request = request;
+  node_step (sim, node, &event);
+}
+
+/* ---- Coming and going ---- */
+
+static void
+detach (struct sim *sim, struct client *client)
+{
+  client->node = -1;
+  TRACE (sim, "client %d leaves", (int)(client - sim->clients.client));
+}
+
+static void
+attach (struct sim *sim, struct client *client)
+{
+  int from = (int)rng_below (&sim->rng, NODES);
+  char why[256];
+
+  for (int i = 0; i < NODES; i++) {
+    struct node *node = &sim->nodes[(from + i) % NODES];
+
+    if (!node->alive || node->frozen_until > sim->now ||
+        tl_core_admit (node->core, why, sizeof why) < 0)
+      continue;
+    client->node = node->index;
+    client->epoch = tl_core_epoch (node->core);
+    TRACE (sim, "client %d is let in at %s",
+           (int)(client - sim->clients.client), node->name);
+    return;
+  }
+}
+
+void
+clients_tick (struct sim *sim, uint64_t number)
+{
+  struct client *client = &sim->clients.client[number];
+  struct rng *rng = &sim->rng;
+  uint64_t think = sim->clients.think;
+
+  sim_at (sim, sim->now + rng_between (rng, think / 8, think * 2), K_CLIENT,
+          NULL, number, 0);
+  if (sim->clients.paused_until > sim->now) {
+    if (client->node >= 0 && client->outstanding == 0)
+      detach (sim, client);
+    return;
+  }
+  if (client->node < 0 && client->outstanding == 0)
+    attach (sim, client);
+  if (client->node < 0 || client->outstanding >= client->depth)
+    return;
+
+  struct node *node = &sim->nodes[client->node];
+
+  if (node->frozen_until > sim->now)
+    return;
+
+  struct op *op = op_new (sim, (int)number, node);
+
+  if (!op)
+    return;
+  choose (sim, &op->request);
+  op->request.epoch = client->epoch;
+  enter (sim, node, op);
+}
+
+void
+clients_done (struct sim *sim, struct op *op)
+{
+  int error = op->request.error;
+
+  if (error == 0)
+    oracle_done (sim, op);
+  else
+    sim_count (sim, T_FAILED);
+  if (op->client < 0) {
+    sim->schedule.final_reads--;
+    sim->schedule.final_failed += error != 0;
+  } else if (error == ESHUTDOWN || (error != 0 && rng_percent (&sim->rng, 30)))
+    detach (sim, &sim->clients.client[op->client]);
+  op_free (sim, op);
+}
+
+void
+clients_node_died (struct sim *sim, struct node *node)
+{
+  while (node->first) {
+    sim_count (sim, T_FAILED);
+    op_free (sim, node->first);
+  }
+  for (unsigned i = 0; i < CLIENTS; i++)
+    if (sim->clients.client[i].node == node->index)
+      sim->clients.client[i].node = -1;
+}
+
+unsigned
+clients_attached (struct sim *sim, const struct node *node)
+{
+  unsigned n = 0;
+
+  for (unsigned i = 0; i < CLIENTS; i++)
+    n += sim->clients.client[i].node == node->index;
+  return n;
+}
+
+/* Read one block through NODE, for the last check of a run. */
+bool
+clients_final_read (struct sim *sim, struct node *node, unsigned block)
+{
+  struct op *op = op_new (sim, -1, node);
+
+  if (!op)
+    return false;
+  op->request.op = TL_OP_READ;
+  op->request.offset = (uint64_t)block * TL_BLOCK;
+  op->request.length = TL_BLOCK;
+  op->request.epoch = tl_core_epoch (node->core);
+  sim->schedule.final_reads++;
+  enter (sim, node, op);
+  return true;
+}

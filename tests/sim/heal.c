@@ -1,0 +1,183 @@
+/* The end of a run: all faults cease, the machines run, the cluster manager
+ * does its work.  Where a good copy is left, service must come back, both
+ * copies must become equal byte for byte, and every block must read.  Where
+ * none is left, no node may serve.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TICK (20 * MS)
+
+void
+heal_begin (struct sim *sim)
+{
+  struct schedule *schedule = &sim->schedule;
+
+  TRACE (sim, "---- all faults cease ----");
+  schedule->stage = HEAL_RESTORE;
+  schedule->heal_until = sim->now + 30 * sim->deadline + 3000 * MS;
+  network_down (sim, 3, sim->now);
+  sim->network.corrupt = 0;
+  sim->arbiter.down_until = sim->now;
+  sim->arbiter.unknown = 0;
+  for (unsigned i = 0; i < NODES; i++)
+    sim->nodes[i].disk_bad_until = sim->now;
+  sim->clients.paused_until = sim->now;
+  sim_at (sim, sim->now + TICK, K_HEAL, NULL, 0, 0);
+}
+
+static struct node *
+serving (struct sim *sim)
+{
+  char why[256];
+
+  for (unsigned i = 0; i < NODES; i++) {
+    struct node *node = &sim->nodes[i];
+
+    if (node->alive && tl_core_admit (node->core, why, sizeof why) == 0 &&
+        !node_status (sim, node)->suspended)
+      return node;
+  }
+  return NULL;
+}
+
+static bool
+in_step (struct sim *sim)
+{
+  for (unsigned i = 0; i < NODES; i++) {
+    struct node *node = &sim->nodes[i];
+
+    if (!node->alive)
+      return false;
+
+    const struct tl_status *status = node_status (sim, node);
+
+    if (status->disk != TL_DISK_UPTODATE || status->link != TL_LINK_CONNECTED)
+      return false;
+  }
+  return true;
+}
+
+static void
+describe (struct sim *sim, char *text, size_t size)
+{
+  size_t used = 0;
+
+  for (unsigned i = 0; i < NODES && used < size; i++) {
+    struct node *node = &sim->nodes[i];
+
+    if (!node->alive) {
+      used +=
+          (size_t)snprintf (text + used, size - used, "%s: off; ", node->name);
+      continue;
+    }
+
+    const struct tl_status *st = node_status (sim, node);
+
+    used += (size_t)snprintf (
+        text + used, size - used, "%s: %s %s %s %s out-of-sync %llu%s%s%s; ",
+        node->name, tl_role_name (st->role), tl_disk_name (st->disk),
+        tl_link_name (st->link), sim_view_text (&st->view),
+        (unsigned long long)st->out_of_sync,
+        st->suspended ? ", suspended: " : "", st->suspended_reason,
+        st->may_promote ? ", may promote" : st->may_promote_reason);
+  }
+}
+
+/* Does NODE hold, without a break, a copy that may serve in view NEWEST? */
+static bool
+good_copy (struct node *node, const struct tl_view *newest)
+{
+  const struct tl_record *record = &node->record;
+
+  if (!node->alive || record->incarnation != node->incarnation ||
+      !tl_view_has (newest, node->name))
+    return false;
+  return record->view.id == newest->id || record->view.id == newest->parent;
+}
+
+/* Service did not come back, or the copies did not meet, in all that time. */
+static void
+give_up (struct sim *sim)
+{
+  const struct tl_view *newest = schedule_newest (sim);
+  struct node *node = serving (sim);
+  char text[512];
+
+  sim->schedule.stage = HEAL_DONE;
+  describe (sim, text, sizeof text);
+  if (newest->number == 0 && !node) {
+    sim_count (sim, T_NOT_CREATED);
+    return;
+  }
+  if (node || good_copy (&sim->nodes[0], newest) ||
+      good_copy (&sim->nodes[1], newest)) {
+    sim_violate (sim, "does not heal: %s", text);
+    return;
+  }
+  TRACE (sim, "all copies are lost: %s", text);
+  sim_count (sim, T_LOST);
+}
+
+static void
+compare (struct sim *sim)
+{
+  for (unsigned i = 0; i < NODES; i++)
+    tl_store_read (sim->nodes[i].store, 0, sim->size, sim->scratch[i]);
+  for (uint64_t at = 0; at < sim->size; at += SECTOR)
+    if (memcmp (sim->scratch[0] + at, sim->scratch[1] + at, SECTOR) != 0) {
+      sim_violate (sim, "G6: the stores differ after healing, sector %llu",
+                   (unsigned long long)(at / SECTOR));
+      return;
+    }
+  sim_count (sim, T_EQUAL);
+}
+
+static void
+read_all (struct sim *sim)
+{
+  struct schedule *schedule = &sim->schedule;
+  struct node *node = serving (sim);
+
+  if (!node || schedule->final_failed) {
+    sim_violate (sim, "does not serve after healing");
+    return;
+  }
+  while (schedule->final_next < sim->blocks && !sim->violated &&
+         clients_final_read (sim, node, schedule->final_next))
+    schedule->final_next++;
+  if (schedule->final_next == sim->blocks && schedule->final_reads == 0 &&
+      schedule->final_failed == 0) {
+    compare (sim);
+    schedule->stage = HEAL_DONE;
+  }
+}
+
+void
+heal_tick (struct sim *sim)
+{
+  struct schedule *schedule = &sim->schedule;
+
+  schedule->heal_tries++;
+  operators_check (sim);
+  if (schedule->stage == HEAL_READ)
+    read_all (sim);
+  else if (serving (sim) && in_step (sim)) {
+    sim->clients.paused_until = UINT64_MAX;
+    if (sim->clients.outstanding == 0 &&
+        node_status (sim, &sim->nodes[0])->out_of_sync == 0 &&
+        node_status (sim, &sim->nodes[1])->out_of_sync == 0)
+      schedule->stage = HEAL_READ;
+  } else {
+    operators_manage (sim);
+  }
+  if (sim->violated || schedule->stage == HEAL_DONE)
+    return;
+  if (sim->now > schedule->heal_until) {
+    give_up (sim);
+    return;
+  }
+  sim_at (sim, sim->now + TICK, K_HEAL, NULL, 0, 0);
+}

@@ -1,0 +1,275 @@
+/* twinlog-sim: run seeds, print totals and violations. */
+#include "sim.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define JOBS_MAX 64u
+#define REPORTS 3u      /* per worker; later violations get one line */
+#define SEED_SECONDS 60 /* a seed that takes longer hangs */
+
+struct options {
+  uint64_t first;
+  uint64_t seeds;
+  uint64_t jobs;
+  bool trace;
+  bool stop;
+};
+
+/* Shared with a worker process, so that it may die at any point. */
+struct worker {
+  pid_t pid;
+  uint64_t at; /* counted from options.first */
+  uint64_t violations;
+  uint64_t totals[TOTALS];
+  struct trace_ring ring;
+};
+
+static struct sim sim;
+static struct options options = {.first = 1, .seeds = 1000, .jobs = 1};
+static struct worker *workers;
+static volatile bool *stop;
+
+static void
+usage (FILE *to)
+{
+  fputs ("usage: twinlog-sim [--seeds N] [--first SEED] [--jobs N] [--trace]\n"
+         "                   [--stop]\n"
+         "\n"
+         "Simulate pairs of nodes under faults and check the guarantees.\n"
+         "  --seeds N     how many seeds to run (1000)\n"
+         "  --first SEED  the first of them (1)\n"
+         "  --jobs N      worker processes (1)\n"
+         "  --trace       print every event and action\n"
+         "  --stop        end at the first violation\n"
+         "Exit status: 0, 1 after a violation, 2 for wrong arguments.\n",
+         to);
+}
+
+/* Run SEED again with its trace kept, and print the end of that. */
+static void
+rerun (uint64_t seed, struct trace_ring *ring)
+{
+  static uint64_t unused[TOTALS];
+
+  sim_trace_to (ring);
+  sim.tracing = true;
+  sim.totals = unused;
+  sim_run (&sim, seed);
+  sim.tracing = false;
+}
+
+static void
+report (struct worker *worker, uint64_t seed)
+{
+  printf ("violation: seed %" PRIu64 ", step %" PRIu64 ": %s\n", seed,
+          sim.steps, sim.violation);
+  if (worker->violations <= REPORTS && !options.trace) {
+    rerun (seed, &worker->ring);
+    sim_trace_print (&worker->ring);
+    printf ("again: twinlog-sim --first %" PRIu64 " --seeds 1 --trace\n", seed);
+  }
+  fflush (stdout);
+}
+
+static void
+work (struct worker *worker)
+{
+  for (; worker->at < options.seeds && !*stop; worker->at += options.jobs) {
+    uint64_t seed = options.first + worker->at;
+
+    alarm (SEED_SECONDS);
+    sim.totals = worker->totals;
+    sim.tracing = options.trace;
+    sim_run (&sim, seed);
+    if (sim.violated) {
+      worker->violations++;
+      *stop = options.stop;
+      report (worker, seed);
+    }
+  }
+}
+
+static void
+start (struct worker *worker)
+{
+  fflush (stdout);
+  worker->pid = fork ();
+  if (worker->pid < 0) {
+    perror ("twinlog-sim: fork");
+    exit (3);
+  }
+  if (worker->pid == 0) {
+    work (worker);
+    fflush (stdout);
+    _exit (0);
+  }
+}
+
+/* A worker died: its seed made the code under test crash or hang. */
+static void
+died (struct worker *worker, int how)
+{
+  uint64_t seed = options.first + worker->at;
+
+  worker->violations++;
+  *stop = options.stop;
+  printf ("violation: seed %" PRIu64 ": died of signal %d (%s)\n", seed, how,
+          strsignal (how));
+  if (worker->violations > REPORTS)
+    return;
+  fflush (stdout);
+
+  pid_t pid = fork ();
+
+  if (pid == 0) {
+    alarm (SEED_SECONDS);
+    rerun (seed, &worker->ring);
+    _exit (0);
+  }
+  if (pid > 0)
+    while (waitpid (pid, NULL, 0) < 0 && errno == EINTR)
+      ;
+  sim_trace_print (&worker->ring);
+  printf ("again: twinlog-sim --first %" PRIu64 " --seeds 1 --trace\n", seed);
+}
+
+static void
+run_workers (void)
+{
+  unsigned running = 0;
+
+  for (uint64_t w = 0; w < options.jobs; w++, running++) {
+    workers[w].at = w;
+    start (&workers[w]);
+  }
+  while (running > 0) {
+    int status;
+    pid_t pid = wait (&status);
+
+    if (pid < 0 && errno == EINTR)
+      continue;
+    if (pid < 0)
+      break;
+    for (uint64_t w = 0; w < options.jobs; w++) {
+      struct worker *worker = &workers[w];
+
+      if (worker->pid != pid)
+        continue;
+      running--;
+      if (WIFSIGNALED (status)) {
+        died (worker, WTERMSIG (status));
+        worker->at += options.jobs;
+        start (worker);
+        running++;
+      } else if (WEXITSTATUS (status) != 0) {
+        exit (3);
+      }
+    }
+  }
+}
+
+static uint64_t
+number (const char *name, const char *text, uint64_t low, uint64_t high)
+{
+  char *end;
+
+  errno = 0;
+
+  uint64_t n = strtoull (text, &end, 10);
+
+  if (errno != 0 || end == text || *end || text[0] == '-' || n < low ||
+      n > high) {
+    fprintf (stderr,
+             "twinlog-sim: --%s %s: a number from %" PRIu64 " to %" PRIu64
+             " is needed\n",
+             name, text, low, high);
+    exit (2);
+  }
+  return n;
+}
+
+static void
+parse (int argc, char **argv)
+{
+  static const struct option known[] = {
+      {"seeds", required_argument, NULL, 'n'},
+      {"first", required_argument, NULL, 'f'},
+      {"jobs", required_argument, NULL, 'j'},
+      {"trace", no_argument, NULL, 't'},
+      {"stop", no_argument, NULL, 's'},
+      {"help", no_argument, NULL, 'h'},
+      {NULL, 0, NULL, 0},
+  };
+  int c;
+
+  while ((c = getopt_long (argc, argv, "", known, NULL)) != -1) {
+    switch (c) {
+    case 'n':
+      options.seeds = number ("seeds", optarg, 1, UINT64_C (1) << 40);
+      break;
+    case 'f':
+      options.first = number ("first", optarg, 0, UINT64_C (1) << 62);
+      break;
+    case 'j':
+      options.jobs = number ("jobs", optarg, 1, JOBS_MAX);
+      break;
+    case 't':
+      options.trace = true;
+      break;
+    case 's':
+      options.stop = true;
+      break;
+    case 'h':
+      usage (stdout);
+      exit (0);
+    default:
+      usage (stderr);
+      exit (2);
+    }
+  }
+  if (optind < argc) {
+    fprintf (stderr, "twinlog-sim: what is «%s»?\n", argv[optind]);
+    usage (stderr);
+    exit (2);
+  }
+}
+
+int
+main (int argc, char **argv)
+{
+  uint64_t totals[TOTALS] = {0}, violations = 0;
+
+  parse (argc, argv);
+  if (options.trace)
+    options.jobs = 1;
+
+  size_t size = options.jobs * sizeof *workers + 64;
+  void *shared = mmap (NULL, size, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+  if (shared == MAP_FAILED) {
+    perror ("twinlog-sim: mmap");
+    return 3;
+  }
+  workers = shared;
+  stop = (bool *)(workers + options.jobs);
+  run_workers ();
+  for (uint64_t w = 0; w < options.jobs; w++) {
+    violations += workers[w].violations;
+    for (unsigned i = 0; i < TOTALS; i++)
+      totals[i] += workers[w].totals[i];
+  }
+  totals_print (totals);
+  printf ("seeds %" PRIu64 ", violations %" PRIu64 "\n", options.seeds,
+          violations);
+  return violations ? 1 : 0;
+}

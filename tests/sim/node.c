@@ -1,0 +1,191 @@
+/* A node's life: start, steps, death.  RAM (core and store) dies with it; the
+ * record on its disk does not.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void
+node_init (struct sim *sim, int index)
+{
+  struct node *node = &sim->nodes[index];
+
+  memset (node, 0, sizeof *node);
+  node->index = index;
+  node->name = index == 0 ? "a" : "b";
+}
+
+void
+node_start (struct sim *sim, struct node *node)
+{
+  struct tl_store_config store = {.size = sim->size};
+  char error[256];
+
+  node->alive = true;
+  node->life++;
+  node->born = sim->now;
+  node->clock = rng_between (&sim->rng, 1, UINT64_C (1) << 40);
+  node->frozen_until = 0;
+  node->storing = node->asking = node->dialling = false;
+  node->wake = UINT64_MAX;
+  node->spins = 0;
+  node->next_conn = 0;
+  node->first = node->last = NULL;
+  if (tl_store_open (&node->store, &store, error, sizeof error) < 0) {
+    fprintf (stderr, "twinlog-sim: no store: %s\n", error);
+    _exit (3);
+  }
+
+  node->incarnation = rng_next (&sim->rng) | 1;
+
+  struct tl_core_config config = {
+      .volume = "slog0",
+      .node = node->name,
+      .size = sim->size,
+      .arbiter = sim->with_arbiter,
+      .policy = sim->policy,
+      .deadline = sim->deadline,
+      .incarnation = node->incarnation,
+      .allocated = tl_store_allocated (node->store),
+  };
+
+  node->core = tl_core_new (&config, node->has_record ? &node->record : NULL);
+  if (!node->core) {
+    fputs ("twinlog-sim: out of memory\n", stderr);
+    _exit (3);
+  }
+  node->epoch = tl_core_epoch (node->core);
+  TRACE (sim, "%s: starts, life %u, record %s", node->name, node->life,
+         node->has_record ? sim_view_text (&node->record.view) : "none");
+
+  struct tl_event event = {.type = TL_EV_START};
+
+  node_step (sim, node, &event);
+}
+
+/* The node is gone from one moment to the next. */
+static void
+gone (struct sim *sim, struct node *node, bool orderly)
+{
+  const struct tl_status *status = node_status (sim, node);
+
+  sim->resyncs += status->resyncs;
+  sim->resyncs_full += status->resyncs_full;
+
+  /* A write of the record that was under way was made, or not. */
+  if (node->storing && rng_percent (&sim->rng, 50)) {
+    node->record = node->writing;
+    node->has_record = true;
+    sim_count (sim, T_RECORDS_TORN);
+    TRACE (sim, "%s: the record under way is on disk", node->name);
+  }
+  node->alive = false;
+  node->died = sim->now;
+  network_node_died (sim, node, orderly);
+  operators_node_died (sim, node);
+  clients_node_died (sim, node);
+  tl_core_free (node->core);
+  tl_store_close (node->store);
+  node->core = NULL;
+  node->store = NULL;
+}
+
+void
+node_kill (struct sim *sim, struct node *node, const char *how)
+{
+  TRACE (sim, "fault: %s %s", node->name, how);
+  gone (sim, node, false);
+}
+
+void
+node_stop (struct sim *sim, struct node *node)
+{
+  struct tl_event event = {.type = TL_EV_STOP};
+
+  TRACE (sim, "%s: is told to stop", node->name);
+  node_step (sim, node, &event);
+  if (sim->violated)
+    return;
+  if (node->first)
+    sim_violate (sim, "%s stops and leaves %s waiting", node->name,
+                 sim_op_text (node->first));
+  gone (sim, node, true);
+}
+
+void
+node_step (struct sim *sim, struct node *node, struct tl_event *event)
+{
+  if (sim->violated)
+    return;
+  event->now = sim->now + node->clock;
+  event->random = rng_next (&sim->rng);
+  sim->steps++;
+  node->status_valid = false;
+  tl_core_step (node->core, event, &sim->update);
+  executor_run (sim, node, event);
+  if (!sim->violated)
+    oracle_after_step (sim, node);
+}
+
+void
+node_wake (struct sim *sim, struct node *node, uint64_t generation)
+{
+  struct tl_event event = {.type = TL_EV_TIME};
+
+  if (generation != node->wake_generation)
+    return;
+  node->spins = node->last_wake == sim->now ? node->spins + 1 : 0;
+  node->last_wake = sim->now;
+  node->wake = UINT64_MAX;
+  if (node->spins > 2000) {
+    sim_violate (sim, "%s asks to be woken at once without end", node->name);
+    return;
+  }
+  TRACE (sim, "%s: time", node->name);
+  node_step (sim, node, &event);
+}
+
+void
+node_stored (struct sim *sim, struct node *node, bool ok)
+{
+  struct tl_event event = {.type = TL_EV_STORED};
+
+  /* A failed write has left the old record, or (where only the last fsync
+   * failed) the new one. */
+  if (ok || rng_percent (&sim->rng, 25)) {
+    node->record = node->writing;
+    node->has_record = true;
+  }
+  sim_count (sim, ok ? T_RECORDS : T_RECORDS_FAILED);
+  node->storing = false;
+  event.stored.ok = ok;
+  event.stored.reason = ok ? NULL : "no space left on device";
+  TRACE (sim, "%s: record %s: %s", node->name,
+         ok ? "stored" : "could not be stored",
+         sim_view_text (&node->writing.view));
+  node_step (sim, node, &event);
+}
+
+const struct tl_status *
+node_status (struct sim *sim, struct node *node)
+{
+  if (!node->status_valid) {
+    tl_core_status (node->core, sim->now + node->clock, &node->status);
+    node->status_valid = true;
+  }
+  return &node->status;
+}
+
+bool
+node_primary (struct sim *sim, struct node *node)
+{
+  return node->alive && node_status (sim, node)->role == TL_PRIMARY;
+}
+
+bool
+node_connected (struct sim *sim, struct node *node)
+{
+  return node->alive && node_status (sim, node)->link >= TL_LINK_CONNECTED;
+}

@@ -1,0 +1,307 @@
+/* The oracle: knows what every client was told, and checks after each step
+ * that no node breaks a guarantee of the design.
+ *
+ * There is one history.  A promotion begins an era; the versions of a sector
+ * are ordered by era, then by when they were issued, which is the order in
+ * which a primary applies them.  A version that was acknowledged, or read, is
+ * the sector's floor: from then on
+ *
+ * G1  at an acknowledgement under a view of two members the other member holds
+ *     that version or a newer one;
+ * G2  a node that becomes primary holds every floor, and no torn block;
+ * G3  an acknowledgement in an old era is of something that the newer primary
+ *     began with; two views of one number never both acknowledge; no client is
+ *     let in where the data is not good;
+ * G4  every request ends within its deadline;
+ * G7  a read shows nothing older than the floors were when it was issued.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+oracle_reset (struct sim *sim)
+{
+  struct oracle *oracle = &sim->oracle;
+
+  oracle->n = 0;
+  oracle->era = 0;
+  oracle->sequence = 0;
+  oracle->promotions = 0;
+  memset (oracle->ids, 0, sizeof oracle->ids);
+  oracle->n_sectors = (unsigned)(sim->size / SECTOR);
+  for (unsigned i = 0; i < oracle->n_sectors; i++)
+    oracle->sectors[i] = (struct sector){.n_zeroes = 1};
+}
+
+static uint32_t
+first_of (const struct op *op)
+{
+  return (uint32_t)(op->request.offset / SECTOR);
+}
+
+static uint32_t
+count_of (const struct op *op)
+{
+  return op->request.length / SECTOR;
+}
+
+/* A request is about to enter its node. */
+void
+oracle_invoke (struct sim *sim, struct op *op)
+{
+  struct oracle *oracle = &sim->oracle;
+  uint32_t first = first_of (op), count = count_of (op);
+
+  op->version = 0;
+  if (op->request.op == TL_OP_READ)
+    for (uint32_t i = 0; i < count; i++)
+      op->floors[i] = oracle->sectors[first + i].floor;
+  if (op->request.op != TL_OP_WRITE && op->request.op != TL_OP_ZERO)
+    return;
+
+  if (oracle->n == oracle->room) {
+    oracle->room = oracle->room ? oracle->room * 2 : 1024;
+    oracle->versions =
+        realloc (oracle->versions, oracle->room * sizeof *oracle->versions);
+    if (!oracle->versions)
+      abort ();
+  }
+
+  struct version *version = &oracle->versions[oracle->n++];
+
+  version->index =
+      sim->nodes[op->node].era << 32 | (uint32_t)++oracle->sequence;
+  version->invoked = sim->now;
+  version->first = first;
+  version->count = count;
+  version->zero = op->request.op == TL_OP_ZERO;
+  op->version = oracle->n;
+  if (version->zero)
+    for (uint32_t i = 0; i < count; i++)
+      content_zero (&oracle->sectors[first + i], version->index);
+  else
+    content_fill (op->bytes, op->version, first, count);
+}
+
+/* G1: where the view has two members, the other one has these versions. */
+static void
+check_other (struct sim *sim, struct node *node, struct op *op,
+             const struct seen *read)
+{
+  struct oracle *oracle = &sim->oracle;
+  struct node *other = node_other (sim, node);
+  uint32_t first = first_of (op), count = count_of (op);
+  struct seen seen[SECTORS_MAX];
+
+  if (node_status (sim, node)->view.n_members < 2)
+    return;
+  if (other->alive) {
+    tl_store_read (other->store, op->request.offset, op->request.length,
+                   sim->scratch[0]);
+    if (!content_see (sim, sim->scratch[0], first, count, seen,
+                      "the other member's store"))
+      return;
+    sim_count (sim, T_COPIES_CHECKED);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t number = read ? read[i].version : op->version;
+
+    if (number == 0)
+      continue;
+
+    const struct version *version = &oracle->versions[number - 1];
+
+    /* A life that began later may have lost what an earlier one confirmed. */
+    if (other->alive
+            ? other->born <= version->invoked && seen[i].most < version->index
+            : other->died < version->invoked) {
+      sim_violate (sim,
+                   "G1: %s answers %s under %s, but sector %u is not at %s",
+                   node->name, sim_op_text (op),
+                   sim_view_text (&node->status.view), first + i, other->name);
+      return;
+    }
+  }
+}
+
+/* G3: this node may acknowledge, and under this view. */
+static void
+check_era (struct sim *sim, struct node *node, struct op *op)
+{
+  struct oracle *oracle = &sim->oracle;
+  const struct tl_view *view = &node_status (sim, node)->view;
+  uint64_t *id = &oracle->ids[view->number % VIEWS];
+
+  if (*id != 0 && *id != view->id)
+    sim_violate (sim,
+                 "G3: %s acknowledges under %s, another view of that "
+                 "number has acknowledged",
+                 node->name, sim_view_text (view));
+  *id = view->id;
+  if (op->version == 0)
+    return;
+
+  const struct version *version = &oracle->versions[op->version - 1];
+
+  if (version->index >> 32 == oracle->era)
+    return;
+  for (uint32_t i = 0; i < version->count; i++)
+    if (oracle->sectors[version->first + i].base < version->index) {
+      sim_violate (sim,
+                   "G3: %s acknowledges %s, which is not in the store of the "
+                   "newer primary (sector %u)",
+                   node->name, sim_op_text (op), version->first + i);
+      return;
+    }
+}
+
+static void
+check_read (struct sim *sim, struct node *node, struct op *op)
+{
+  struct oracle *oracle = &sim->oracle;
+  uint32_t first = first_of (op), count = count_of (op);
+  struct seen seen[OP_SECTORS];
+  char where[64];
+
+  snprintf (where, sizeof where, "read at %s", node->name);
+  if (!content_see (sim, op->bytes, first, count, seen, where))
+    return;
+  sim->totals[T_SECTORS] += count;
+  for (uint32_t i = 0; i < count; i++)
+    if (seen[i].most < op->floors[i]) {
+      sim_violate (sim,
+                   "G7: %s answers %s with version %u of sector %u "
+                   "(index %llx), older than what was known when it was "
+                   "issued (index %llx)",
+                   node->name, sim_op_text (op), seen[i].version, first + i,
+                   (unsigned long long)seen[i].most,
+                   (unsigned long long)op->floors[i]);
+      return;
+    }
+  check_other (sim, node, op, seen);
+  for (uint32_t i = 0; i < count; i++)
+    content_raise (&oracle->sectors[first + i], seen[i].least);
+}
+
+/* The node has answered a request with success. */
+void
+oracle_done (struct sim *sim, struct op *op)
+{
+  static const enum total totals[] = {T_READS, T_WRITES, T_ZEROES, T_FLUSHES};
+  struct oracle *oracle = &sim->oracle;
+  struct node *node = &sim->nodes[op->node];
+
+  sim_count (sim, totals[op->request.op]);
+  if (op->request.op == TL_OP_FLUSH)
+    return;
+  check_era (sim, node, op);
+  if (sim->violated)
+    return;
+  if (op->request.op == TL_OP_READ) {
+    check_read (sim, node, op);
+    return;
+  }
+  check_other (sim, node, op, NULL);
+
+  const struct version *version = &oracle->versions[op->version - 1];
+
+  for (uint32_t i = 0; i < version->count; i++)
+    content_raise (&oracle->sectors[version->first + i], version->index);
+}
+
+/* G2 and G3: the node has become primary. */
+static void
+promoted (struct sim *sim, struct node *node)
+{
+  struct oracle *oracle = &sim->oracle;
+  struct node *other = node_other (sim, node);
+  struct seen seen[SECTORS_MAX];
+  char where[64];
+
+  node->era = ++oracle->era;
+  if (oracle->era > 1) {
+    oracle->promotions++;
+    sim_count (sim, T_PROMOTIONS);
+  }
+  TRACE (sim, "%s: PRIMARY, era %llu, %s", node->name,
+         (unsigned long long)oracle->era,
+         sim_view_text (&node_status (sim, node)->view));
+  if (!sim->with_arbiter && node_primary (sim, other)) {
+    sim_violate (sim, "G3: %s becomes primary while %s is", node->name,
+                 other->name);
+    return;
+  }
+  snprintf (where, sizeof where, "store of the new primary %s", node->name);
+  tl_store_read (node->store, 0, sim->size, sim->scratch[0]);
+  if (!content_see (sim, sim->scratch[0], 0, oracle->n_sectors, seen, where))
+    return;
+  sim_count (sim, T_STORES_SCANNED);
+  for (unsigned i = 0; i < oracle->n_sectors; i++) {
+    struct sector *sector = &oracle->sectors[i];
+
+    if (seen[i].most < sector->floor) {
+      sim_violate (sim,
+                   "G2: %s becomes primary with version %u of sector %u "
+                   "(index %llx), an acknowledged one is lost (index %llx)",
+                   node->name, seen[i].version, i,
+                   (unsigned long long)seen[i].most,
+                   (unsigned long long)sector->floor);
+      return;
+    }
+    sector->base = seen[i].most;
+  }
+}
+
+/* G4: the oldest request may not be overdue.  Where the arbiter is asked what
+ * to do about a lost partner, its answer may take a second more.
+ */
+static void
+check_deadline (struct sim *sim, struct node *node)
+{
+  struct op *op = node->first;
+
+  if (!op || sim->policy == TL_POLICY_FREEZE)
+    return;
+
+  uint64_t from =
+      node->frozen_until > op->invoked ? node->frozen_until : op->invoked;
+
+  uint64_t limit = sim->deadline + 20 * MS;
+
+  if (sim->policy == TL_POLICY_ARBITER)
+    limit += 1000 * MS;
+  if (sim->now > from + limit)
+    sim_violate (sim, "G4: %s has not answered %s for %.1f ms", node->name,
+                 sim_op_text (op), (double)(sim->now - op->invoked) / 1000);
+}
+
+void
+oracle_after_step (struct sim *sim, struct node *node)
+{
+  uint64_t epoch = tl_core_epoch (node->core);
+  char why[256];
+
+  if (epoch != node->epoch) {
+    node->epoch = epoch;
+    if (node_primary (sim, node)) {
+      promoted (sim, node);
+      if (sim->violated)
+        return;
+    }
+  }
+  check_deadline (sim, node);
+  if (tl_core_admit (node->core, why, sizeof why) < 0)
+    return;
+
+  const struct tl_status *status = node_status (sim, node);
+
+  if (status->role != TL_PRIMARY ||
+      (status->disk != TL_DISK_UPTODATE && status->disk != TL_DISK_CONSISTENT))
+    sim_violate (sim, "G3: %s lets clients in as %s with data %s", node->name,
+                 tl_role_name (status->role), tl_disk_name (status->disk));
+  else if (node->era != sim->oracle.era && !sim->with_arbiter)
+    sim_violate (sim, "G3: %s lets clients in, overtaken", node->name);
+}

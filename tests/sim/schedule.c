@@ -1,0 +1,278 @@
+/* The schedule of a seed: how the pair is configured, and which faults happen
+ * when.  Faults are steered so that a complete copy is left most of the time:
+ * a run in which both copies are lost early shows little.
+ */
+#include "sim.h"
+
+#include <string.h>
+
+enum fault {
+  F_NOTHING,
+  F_CRASH_PRIMARY,
+  F_CRASH_SECONDARY,
+  F_STOP,
+  F_CUT,
+  F_DOWN,
+  F_ONE_WAY,
+  F_FREEZE,
+  F_DISK,
+  F_ARBITER,
+  F_MEDDLE,
+  F_PAUSE,
+  FAULTS
+};
+
+static void
+configure (struct sim *sim)
+{
+  struct rng *rng = &sim->rng;
+  static const uint64_t deadlines[] = {200 * MS, 300 * MS, 500 * MS, 1000 * MS};
+  static const uint64_t delays[] = {200, MS, 3 * MS, 10 * MS};
+  static const uint64_t disks[] = {500, 5 * MS, 30 * MS};
+
+  sim->blocks = (unsigned)rng_between (rng, 16, BLOCKS_MAX);
+  sim->size = (uint64_t)sim->blocks * TL_BLOCK;
+  sim->with_arbiter = rng_percent (rng, 50);
+  sim->policy = TL_POLICY_ERROR;
+  if (sim->with_arbiter) {
+    sim_count (sim, T_WITH_ARBITER);
+    if (rng_percent (rng, 90))
+      sim->policy = TL_POLICY_ARBITER;
+  } else if (rng_percent (rng, 10)) {
+    sim->policy = TL_POLICY_FREEZE;
+  }
+  sim->deadline = deadlines[rng_below (rng, 4)];
+  sim->network.delay_min = 20;
+  sim->network.delay_max = delays[rng_below (rng, 4)];
+  sim->network.corrupt = rng_percent (rng, 15) ? 40 : 0;
+  sim->disk_delay = disks[rng_below (rng, 3)];
+  sim->disk_failing = (unsigned)rng_between (rng, 0, 50);
+  sim->arbiter.unknown = rng_percent (rng, 50) ? 20 : 2;
+}
+
+static void
+weigh (struct sim *sim)
+{
+  struct schedule *schedule = &sim->schedule;
+  static const unsigned usual[FAULTS] = {
+      [F_NOTHING] = 20, [F_CRASH_PRIMARY] = 12, [F_CRASH_SECONDARY] = 8,
+      [F_STOP] = 3,     [F_CUT] = 12,           [F_DOWN] = 8,
+      [F_ONE_WAY] = 6,  [F_FREEZE] = 5,         [F_DISK] = 4,
+      [F_ARBITER] = 6,  [F_MEDDLE] = 10,        [F_PAUSE] = 6,
+  };
+
+  memcpy (schedule->weights, usual, sizeof usual);
+
+  /* Each seed has its own taste: some faults often, some never. */
+  for (unsigned i = 0; i < FAULTS; i++) {
+    if (rng_percent (&sim->rng, 20))
+      schedule->weights[i] *= 4;
+    else if (rng_percent (&sim->rng, 15) && i != F_CRASH_PRIMARY)
+      schedule->weights[i] = 0;
+  }
+}
+
+void
+schedule_reset (struct sim *sim)
+{
+  struct schedule *schedule = &sim->schedule;
+  struct rng *rng = &sim->rng;
+
+  memset (schedule, 0, sizeof *schedule);
+  configure (sim);
+  weigh (sim);
+  schedule->events_wanted = rng_between (rng, 1000, 1800);
+  schedule->pace = rng_between (rng, 30 * MS, 120 * MS);
+  schedule->creator = (int)rng_below (rng, NODES);
+  schedule->alone = rng_percent (rng, 10);
+  schedule->early = rng_percent (rng, 5);
+  schedule->demote_next = -1;
+  for (int i = 0; i < NODES; i++) {
+    node_init (sim, i);
+    sim_at (sim, rng_below (rng, 30 * MS), K_RESTART, NULL, (uint64_t)i, 0);
+  }
+  sim_at (sim, 20 * MS, K_SCHEDULE, NULL, 0, 0);
+}
+
+/* ---- What is known of copies ---- */
+
+/* The newest view that anything durable knows. */
+const struct tl_view *
+schedule_newest (struct sim *sim)
+{
+  const struct tl_view *newest = &sim->nodes[0].record.view;
+
+  if (sim->nodes[1].record.view.number > newest->number)
+    newest = &sim->nodes[1].record.view;
+  if (sim->arbiter.exists && sim->arbiter.view.number > newest->number)
+    newest = &sim->arbiter.view;
+  return newest;
+}
+
+/* May this node's copy serve, as far as one can see from outside? */
+bool
+schedule_entitled (struct sim *sim, struct node *node)
+{
+  if (!node->alive || node_status (sim, node)->disk < TL_DISK_OUTDATED)
+    return false;
+  return tl_view_has (schedule_newest (sim), node->name) &&
+         node->record.view.number != 0 &&
+         node_status (sim, node)->disk > TL_DISK_OUTDATED;
+}
+
+/* ---- Faults ---- */
+
+void
+schedule_crash (struct sim *sim, struct node *node, const char *how)
+{
+  struct rng *rng = &sim->rng;
+  uint64_t off = rng_between (rng, 5 * MS, sim->deadline * 2);
+
+  sim_count (sim, T_CRASHES);
+  node_kill (sim, node, how);
+  if (rng_percent (rng, 20))
+    off = rng_between (rng, MS, 20 * MS);
+  sim_at (sim, sim->now + off, K_RESTART, NULL, (uint64_t)node->index,
+          node->life);
+}
+
+/* Crash or stop NODE, unless that would take the last good copy. */
+static void
+lose (struct sim *sim, struct node *node, bool stop)
+{
+  struct node *other = node_other (sim, node);
+
+  if (!node->alive || (!sim->schedule.created && !sim->schedule.early))
+    return;
+  if (!schedule_entitled (sim, other) && !rng_percent (&sim->rng, 3))
+    return;
+  if (!stop) {
+    schedule_crash (sim, node, "crashes");
+    return;
+  }
+  sim_count (sim, T_STOPS);
+  node_stop (sim, node);
+  sim_at (sim, sim->now + rng_between (&sim->rng, 5 * MS, sim->deadline),
+          K_RESTART, NULL, (uint64_t)node->index, node->life);
+}
+
+static void
+freeze (struct sim *sim)
+{
+  struct node *node = &sim->nodes[rng_below (&sim->rng, NODES)];
+  uint64_t span =
+      rng_between (&sim->rng, sim->deadline / 10, sim->deadline * 3);
+
+  if (!node->alive || node->frozen_until > sim->now)
+    return;
+  sim_count (sim, T_FREEZES);
+  node->frozen_until = sim->now + span;
+  TRACE (sim, "fault: %s is frozen for %.0f ms", node->name,
+         (double)span / 1000);
+}
+
+static void
+link_down (struct sim *sim, unsigned directions)
+{
+  uint64_t span =
+      rng_between (&sim->rng, sim->deadline / 20, sim->deadline * 3);
+
+  sim_count (sim, directions == 3 ? T_LINK_DOWN : T_ONE_WAY);
+  TRACE (sim, "fault: link down for %.0f ms, direction %u", (double)span / 1000,
+         directions);
+  network_down (sim, directions, sim->now + span);
+  if (rng_percent (&sim->rng, 40))
+    network_cut (sim);
+}
+
+static enum fault
+choose (struct sim *sim)
+{
+  const unsigned *weights = sim->schedule.weights;
+  unsigned sum = 0;
+
+  for (unsigned i = 0; i < FAULTS; i++)
+    sum += weights[i];
+
+  unsigned pick = (unsigned)rng_below (&sim->rng, sum);
+
+  for (unsigned i = 0; i < FAULTS; i++) {
+    if (pick < weights[i])
+      return (enum fault)i;
+    pick -= weights[i];
+  }
+  return F_NOTHING;
+}
+
+static void
+strike (struct sim *sim)
+{
+  struct rng *rng = &sim->rng;
+  struct node *primary =
+      node_primary (sim, &sim->nodes[0]) ? &sim->nodes[0] : &sim->nodes[1];
+  struct node *any = &sim->nodes[rng_below (rng, NODES)];
+
+  switch (choose (sim)) {
+  case F_CRASH_PRIMARY:
+    lose (sim, primary, false);
+    break;
+  case F_CRASH_SECONDARY:
+    lose (sim, node_other (sim, primary), false);
+    break;
+  case F_STOP:
+    lose (sim, any, true);
+    break;
+  case F_CUT:
+    network_cut (sim);
+    break;
+  case F_DOWN:
+    link_down (sim, 3);
+    break;
+  case F_ONE_WAY:
+    link_down (sim, (unsigned)rng_between (rng, 1, 2));
+    break;
+  case F_FREEZE:
+    freeze (sim);
+    break;
+  case F_DISK:
+    any->disk_bad_until = sim->now + rng_below (rng, sim->deadline);
+    TRACE (sim, "fault: disk of %s is bad", any->name);
+    break;
+  case F_ARBITER:
+    if (!sim->with_arbiter)
+      break;
+    sim_count (sim, T_ARBITER_DOWN);
+    sim->arbiter.down_until = sim->now + rng_below (rng, sim->deadline * 2);
+    TRACE (sim, "fault: the arbiter is down");
+    break;
+  case F_MEDDLE:
+    operators_meddle (sim);
+    break;
+  case F_PAUSE:
+    sim->clients.paused_until = sim->now + rng_below (rng, 100 * MS);
+    break;
+  default:
+    break;
+  }
+}
+
+void
+schedule_tick (struct sim *sim)
+{
+  struct schedule *schedule = &sim->schedule;
+  struct rng *rng = &sim->rng;
+
+  if (schedule->stage != HEAL_NO)
+    return;
+  if (sim->events >= schedule->events_wanted) {
+    heal_begin (sim);
+    return;
+  }
+  sim_at (sim,
+          sim->now + rng_between (rng, schedule->pace / 4, schedule->pace * 2),
+          K_SCHEDULE, NULL, 0, 0);
+  operators_check (sim);
+  operators_manage (sim);
+  if (!sim->violated && (schedule->created || schedule->early))
+    strike (sim);
+}

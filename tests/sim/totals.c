@@ -1,0 +1,62 @@
+/* What happened in all seeds together. */
+#include "sim.h"
+
+#include <stdio.h>
+
+static const struct {
+  enum total total;
+  const char *name;
+  bool section; /* a blank line before it */
+} lines[] = {
+    {T_EVENTS, "events", false},
+    {T_STEPS, "steps of a core", false},
+    {T_CUTS, "connections cut", true},
+    {T_HALF_OPEN, "connections cut, noticed on one side", false},
+    {T_LINK_DOWN, "link down for a while", false},
+    {T_ONE_WAY, "link down in one direction", false},
+    {T_CORRUPTED, "frames with a changed byte", false},
+    {T_DIALS_FAILED, "dials that failed", false},
+    {T_CRASHES, "crashes, RAM lost", false},
+    {T_FENCED, "of these by fencing", false},
+    {T_STOPS, "orderly stops", false},
+    {T_RESTARTS, "restarts", false},
+    {T_FREEZES, "nodes frozen", false},
+    {T_RECORDS_FAILED, "records that could not be stored", false},
+    {T_RECORDS_TORN, "crashes with a record under way that landed", false},
+    {T_ARBITER_DOWN, "arbiter down for a while", false},
+    {T_UNKNOWN_SWAPPED, "answers unknown, swapped", false},
+    {T_UNKNOWN_NOT_SWAPPED, "answers unknown, not swapped", false},
+    {T_SWAPS_LATE, "swaps that landed after their asker gave up", false},
+    {T_RECORDS, "records stored", true},
+    {T_SWAPS, "swaps at the arbiter", false},
+    {T_SWAPS_LOST, "swaps that lost", false},
+    {T_COMMANDS, "commands", false},
+    {T_REFUSED, "of these refused", false},
+    {T_PROMOTIONS, "promotions", false},
+    {T_RESYNCS_FULL, "resyncs, full", false},
+    {T_RESYNCS_PARTIAL, "resyncs, partial", false},
+    {T_WRITES, "acknowledged writes", true},
+    {T_ZEROES, "acknowledged zeroes", false},
+    {T_FLUSHES, "acknowledged flushes", false},
+    {T_READS, "reads checked", false},
+    {T_SECTORS, "sectors of these", false},
+    {T_FAILED, "requests failed", false},
+    {T_COPIES_CHECKED, "second copies checked", false},
+    {T_STORES_SCANNED, "stores scanned at a promotion", false},
+    {T_EQUAL, "seeds healed, stores equal", true},
+    {T_LOST, "seeds with all content lost", false},
+    {T_NOT_CREATED, "seeds without a volume", false},
+    {T_WITH_ARBITER, "seeds with an arbiter", false},
+    {T_WITH_PROMOTION, "seeds with a promotion", false},
+    {T_WITH_RESYNC, "seeds with a resync", false},
+    {T_WITH_BOTH, "seeds with both", false},
+};
+
+void
+totals_print (const uint64_t totals[TOTALS])
+{
+  for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)
+    printf ("%s%12llu  %s\n", lines[i].section ? "\n" : "",
+            (unsigned long long)totals[lines[i].total], lines[i].name);
+  putchar ('\n');
+}
