@@ -83,13 +83,15 @@ tl_control_bind (struct tl_node *node, char *error, size_t error_size)
 
   fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd == -1 || bind_private (fd, &address) == -1) {
-    snprintf (error, error_size, "control=%s: %s", path, strerror (errno));
+    snprintf (error, error_size, "control=%s: %s", address.sun_path,
+              strerror (errno));
     if (fd != -1)
       close (fd);
     return -1;
   }
   if (listen (fd, 16) == -1 || stat (path, &file) == -1) {
-    snprintf (error, error_size, "control=%s: %s", path, strerror (errno));
+    snprintf (error, error_size, "control=%s: %s", address.sun_path,
+              strerror (errno));
     unlink (path);
     close (fd);
     return -1;

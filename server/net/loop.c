@@ -6,6 +6,7 @@
 #include "net/net.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define PAUSE_MS 1000
 
@@ -115,6 +116,10 @@ end (struct tl_node *node)
     uv_close ((uv_handle_t *)&node->listen_poll, NULL);
     uv_close ((uv_handle_t *)&node->control_poll, NULL);
     uv_close ((uv_handle_t *)&node->resume, NULL);
+    /* Whoever tries to connect now is refused rather than kept waiting. */
+    close (node->listen_fd);
+    close (node->control_fd);
+    node->listen_fd = node->control_fd = -1;
     tl_control_end_all (node);
   }
   tl_conn_end_all (node);

@@ -217,7 +217,8 @@ tl_queue_detach (struct tl_node *node, struct tl_call *call)
   *link = copy;
   if (!copy->next)
     conn->tail = &copy->next;
-  release (node, entry);
+  entry->conn = NULL;
+  tl_call_settle (node, call);
 }
 
 void
