@@ -17,6 +17,17 @@ trouble (struct tl_core *c, const char *what)
   changed (c);
 }
 
+/* When to try again after the state file or the arbiter failed: a few times
+ * within the deadline, and once a second afterwards.
+ */
+static uint64_t
+retry (const struct tl_core *c)
+{
+  uint64_t wait = c->config.deadline / 8;
+
+  return c->now + (wait < SECOND ? wait : SECOND);
+}
+
 static void
 store (struct tl_core *c)
 {
@@ -281,7 +292,7 @@ agree_stored (struct tl_core *c, bool ok, const char *reason)
       reply (c, &c->agree.token, TL_FAILED, "%s", c->trouble);
       idle (c);
     } else {
-      c->agree.retry_at = c->now + RETRY;
+      c->agree.retry_at = retry (c);
     }
     return;
   }
@@ -306,7 +317,7 @@ static void
 unknown (struct tl_core *c, const char *why)
 {
   trouble (c, text (c, "arbiter: %s", why));
-  c->agree.retry_at = c->now + RETRY;
+  c->agree.retry_at = retry (c);
 }
 
 /* The arbiter is past our view. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define SECOND 1000000u /* all times are microseconds */
-#define RETRY SECOND    /* state file or arbiter failed: when to try again */
 #define HANDSHAKE (2 * SECOND)
 #define BACKOFF_MIN (SECOND / 50)
 #define BACKOFF_MAX SECOND
