@@ -204,7 +204,7 @@ int
 arguments_parse (struct arguments *arguments, int argc, char **argv,
                  char *error, size_t error_size)
 {
-  bool words_only = false, used;
+  bool words_only = false, used = false;
 
   *arguments = (struct arguments){0};
   for (int i = 1; i < argc; i++) {
