@@ -266,6 +266,20 @@ check_range (const struct tl_store *store, uint64_t offset, uint64_t length)
   assert (offset <= store->size && length <= store->size - offset);
 }
 
+/* The run of blocks that are in MAP, or not, as BLOCK is: at most MOST.  A
+ * request has few blocks; tl_map_run is for whole maps.
+ */
+static uint64_t
+run_from (const struct tl_map *map, uint64_t block, uint64_t most)
+{
+  bool set = tl_map_test (map, block);
+  uint64_t run = 1;
+
+  while (run < most && tl_map_test (map, block + run) == set)
+    run++;
+  return run;
+}
+
 int
 tl_store_reserve (struct tl_store *store, uint64_t offset, uint64_t length)
 {
@@ -278,7 +292,7 @@ tl_store_reserve (struct tl_store *store, uint64_t offset, uint64_t length)
   block = tl_block_first (offset);
   end = block + tl_block_count (offset, length);
   for (; block < end; block += run) {
-    run = tl_map_run (&store->backed, block, end - block);
+    run = run_from (&store->backed, block, end - block);
     if (tl_map_test (&store->backed, block))
       continue;
     if (tl_fallocate (store->backing.fd, 0, block * TL_BLOCK, run * TL_BLOCK) ==
@@ -317,8 +331,7 @@ tl_store_read (struct tl_store *store, uint64_t offset, uint64_t length,
   check_range (store, offset, length);
   while (length > 0) {
     block = tl_block_first (offset);
-    run =
-        tl_map_run (&store->allocated, block, tl_block_count (offset, length));
+    run = run_from (&store->allocated, block, tl_block_count (offset, length));
     part = (block + run) * TL_BLOCK - offset;
     if (part > length)
       part = length;
