@@ -1,0 +1,22 @@
+/* What opens a store and what uses it share. */
+#ifndef TWINLOG_STORE_INTERNAL_H
+#define TWINLOG_STORE_INTERNAL_H
+
+#include "backing.h"
+#include "store.h"
+
+#include <sys/types.h>
+
+struct tl_store {
+  unsigned char *base; /* the mapping */
+  uint64_t size;       /* bytes */
+  struct tl_backing backing;
+  char *path;              /* of the file, NULL: a memfd */
+  bool lock;               /* is to be locked */
+  pid_t locked_by;         /* the process that holds the lock, 0: none */
+  bool cannot_punch;       /* the file system has no holes to punch */
+  struct tl_map allocated; /* blocks with content */
+  struct tl_map backed;    /* blocks with memory */
+};
+
+#endif
