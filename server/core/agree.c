@@ -148,6 +148,7 @@ acted_create (struct tl_core *c)
   }
   c->creating = true;
   c->create_token = c->agree.token;
+  c->create_by = c->agree.give_up;
   send_view (c, TL_VIEW, TL_CREATE, &c->record.view);
 }
 
@@ -196,6 +197,7 @@ acted_adopt (struct tl_core *c)
       if (c->agree.propose)
         return; /* the peer stores it too, and ends the session */
       c->peer.role = TL_PRIMARY;
+      c->peer.data = TL_COMPLETE;
       if (c->phase != PHASE_TARGET)
         target_ready (c);
     } else if (is_member (c) && strcmp (c->record.view.primary, c->node) == 0) {

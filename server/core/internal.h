@@ -15,6 +15,7 @@
  */
 #define ARBITER_GRACE SECOND
 #define NEVER UINT64_MAX
+#define REASONS 8u
 
 #define CHUNK_BLOCKS 32u /* 128 KiB: what one sync-chunk carries at most */
 #define CHUNKS 4u        /* sent and not yet acknowledged */
@@ -137,10 +138,13 @@ struct tl_core {
   uint64_t heard, spoke;
   uint64_t lost_at; /* primary: since when a member is away; 0: it is not */
   char disconnect_reason[256];
+  uint64_t said[REASONS]; /* hashes of the reasons logged since the last
+                           * session began */
 
   uint64_t handover_token; /* a promote that waits for the peer's handover */
   uint64_t handover_by;
   uint64_t create_token; /* a create that waits for the peer */
+  uint64_t create_by;
 
   /* Blocks in which the peer's store may differ. */
   struct tl_map dirty;

@@ -240,6 +240,7 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
   if (tl_view_equal (view, &c->record.view)) {
     /* The peer acts as the primary that this view names. */
     c->peer.role = TL_PRIMARY;
+    c->peer.data = TL_COMPLETE;
     send_view (c, TL_VIEW_ACK, 0, view);
     if (c->phase != PHASE_TARGET)
       target_ready (c);

@@ -128,16 +128,20 @@ back_off (struct tl_core *c)
   c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
 }
 
-/* Remember why there is no connection; the operator is told of a change, not
- * of every try.
+/* Remember why there is no connection.  The operator is told of each reason
+ * once between two sessions, not at every try.
  */
 static void
 disconnected (struct tl_core *c, const char *reason)
 {
-  if (strncmp (c->disconnect_reason, reason, sizeof c->disconnect_reason - 1) ==
-      0)
-    return;
+  uint64_t hash = tl_payload_checksum (reason, strlen (reason) + 1);
+
   snprintf (c->disconnect_reason, sizeof c->disconnect_reason, "%s", reason);
+  for (unsigned i = 0; i < REASONS; i++)
+    if (c->said[i] == hash)
+      return;
+  memmove (&c->said[1], &c->said[0], sizeof c->said - sizeof c->said[0]);
+  c->said[0] = hash;
   say (c, "no connection to the peer: %s", reason);
 }
 
@@ -171,7 +175,7 @@ handshake_abort (struct tl_core *c)
 void
 conn_up (struct tl_core *c, uint32_t id, bool dialled)
 {
-  bool busy = c->stopped || c->standalone || c->agree.stage != STAGE_IDLE;
+  bool busy = c->stopped || c->agree.stage != STAGE_IDLE;
 
   if (dialled) {
     c->dialling = false;
@@ -185,8 +189,6 @@ conn_up (struct tl_core *c, uint32_t id, bool dialled)
     return;
   }
   if (busy) {
-    if (c->standalone)
-      send_bye (c, id, "StandAlone after a split brain");
     close_conn (c, id, "busy");
     return;
   }
@@ -279,6 +281,9 @@ conn_hello (struct tl_core *c, uint32_t id, const struct tl_frame *f,
     drop_dial (c, "crossed with the peer's connection");
   }
   if (meet_split (c, &hello)) {
+    /* The dialler is to see it too. */
+    if (id == c->accept)
+      send_hello (c, id, 0);
     c->standalone = true;
     changed (c);
     refuse (c, id,
@@ -286,6 +291,10 @@ conn_hello (struct tl_core *c, uint32_t id, const struct tl_frame *f,
             "nothing is overwritten. Restart the node whose data is to be "
             "given up: it comes back Empty and is filled from the other");
     return;
+  }
+  if (c->standalone) {
+    c->standalone = false; /* the other gave its data up */
+    changed (c);
   }
   if (id == c->accept) {
     if (c->phase != PHASE_NONE)
@@ -349,7 +358,7 @@ session_end (struct tl_core *c, bool bye, const char *format, ...)
   c->creating = false;
   c->told.waiting = false;
   c->dial_at = c->now;
-  c->disconnect_reason[0] = '\0';
+  memset (c->said, 0, sizeof c->said);
   disconnected (c, why);
   changed (c);
   requests_unsent (c);
