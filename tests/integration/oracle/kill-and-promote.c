@@ -20,14 +20,19 @@
 
 extern char **environ;
 
-/* Runs the command once. Returns its exit status, or -1 with errno. */
+/* Runs the command once, its output on stderr. Returns its exit status, or -1
+ * with errno. */
 static int
 run (char **command)
 {
+  posix_spawn_file_actions_t actions;
   pid_t pid;
   int status;
 
-  errno = posix_spawnp (&pid, command[0], NULL, NULL, command, environ);
+  posix_spawn_file_actions_init (&actions);
+  posix_spawn_file_actions_adddup2 (&actions, STDERR_FILENO, STDOUT_FILENO);
+  errno = posix_spawnp (&pid, command[0], &actions, NULL, command, environ);
+  posix_spawn_file_actions_destroy (&actions);
   if (errno != 0)
     return -1;
   while (waitpid (pid, &status, 0) == -1)
