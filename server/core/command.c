@@ -232,7 +232,7 @@ degrade (struct tl_core *c, const struct tl_event *event, uint64_t *token)
     reply (c, token, TL_REFUSED, "node %s is connected", c->peer.node);
     return;
   }
-  if (c->agree.stage != STAGE_IDLE || c->connected_view != c->record.view.id) {
+  if (c->agree.stage != STAGE_IDLE) {
     reply (c, token, TL_FAILED, "a view is just being agreed%s%s",
            c->trouble[0] != '\0' ? ": " : "", c->trouble);
     return;
@@ -281,4 +281,9 @@ command_timers (struct tl_core *c)
   if (c->handover_token != 0 && c->now >= c->handover_by)
     reply (c, &c->handover_token, TL_TIMED_OUT,
            "node %s did not hand over within the deadline", c->peer.node);
+  if (c->create_token != 0 && c->now >= c->create_by)
+    reply (c, &c->create_token, TL_TIMED_OUT,
+           "created, but node %s did not join within the deadline: the node "
+           "goes on trying",
+           c->peer.node);
 }

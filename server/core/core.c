@@ -245,6 +245,8 @@ wake (const struct tl_core *c)
   at = earlier (at, requests_wake (c));
   if (c->handover_token != 0)
     at = earlier (at, c->handover_by);
+  if (c->create_token != 0)
+    at = earlier (at, c->create_by);
   return at;
 }
 

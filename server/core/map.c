@@ -85,23 +85,30 @@ tl_map_any (const struct tl_map *map, uint64_t first, uint64_t count)
   return false;
 }
 
-uint64_t
-tl_map_next (const struct tl_map *map, uint64_t from, bool set)
+/* The first bit of FROM..END-1 that is SET, END if none. */
+static uint64_t
+find (const struct tl_map *map, uint64_t from, uint64_t end, bool set)
 {
-  for (; from < map->blocks; from = (from / BITS + 1) * BITS) {
+  for (; from < end; from = (from / BITS + 1) * BITS) {
     uint64_t word = map->words[from / BITS];
 
-    word = (set ? word : ~word) & mask (from, map->blocks);
+    word = (set ? word : ~word) & mask (from, end);
     if (word != 0)
       return from / BITS * BITS + (unsigned)__builtin_ctzll (word);
   }
-  return map->blocks;
+  return end;
+}
+
+uint64_t
+tl_map_next (const struct tl_map *map, uint64_t from, bool set)
+{
+  return find (map, from, map->blocks, set);
 }
 
 uint64_t
 tl_map_run (const struct tl_map *map, uint64_t from, uint64_t most)
 {
-  uint64_t end = tl_map_next (map, from, !tl_map_test (map, from));
+  uint64_t end = map->blocks - from < most ? map->blocks : from + most;
 
-  return end - from < most ? end - from : most;
+  return find (map, from, end, !tl_map_test (map, from)) - from;
 }
