@@ -77,7 +77,10 @@ int tl_node_zero (struct tl_node *node, struct tl_client *client,
 int tl_node_flush (struct tl_node *node, struct tl_client *client);
 
 /* Walk the extents of a range: EXTENT is called for each run, in order, with
- * ALLOCATED; it returns -1 to stop, which is passed on.
+ * ALLOCATED, without a lock held.  What it is told is as certain as what a read
+ * returns, so that this may wait as a read does.  0; -1 where EXTENT returned
+ * -1 to stop; or an errno value, as of tl_node_read, where the node does not
+ * serve.
  */
 int tl_node_extents (struct tl_node *node, uint32_t length, uint64_t offset,
                      int (*extent) (void *opaque, uint64_t offset,
@@ -87,8 +90,8 @@ int tl_node_extents (struct tl_node *node, uint32_t length, uint64_t offset,
 /* A snapshot for the export's description. */
 void tl_node_status (struct tl_node *node, struct tl_status *status);
 
-/* Check a numeric ADDRESS:PORT.  WILDCARD: 0.0.0.0 and [::] are allowed.
- * 0, or -1 with one line in ERROR.
+/* Check a numeric ADDRESS:PORT.  0.0.0.0 and [::] pass; tl_node_open refuses
+ * them for peer=.  0, or -1 with one line in ERROR.
  */
 int tl_address_check (const char *text, char *error, size_t error_size);
 
