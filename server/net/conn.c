@@ -14,23 +14,16 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define DIAL_MS 2000
 #define LINGER_MS 200
 
 /* The kernel gives up on a peer that acknowledges nothing for so long, should
  * the core ever not.
  */
 #define USER_TIMEOUT_MS 30000
-
-/* Connections at once: the session's, one dialled and one accepted while they
- * are sorted out, and those that linger.
- */
-#define CONNS_MOST 8
 
 static void on_poll (uv_poll_t *poll, int status, int events);
 
@@ -52,8 +45,8 @@ set_options (int fd)
   setsockopt (fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
 }
 
-static void
-watch (struct tl_conn *conn, int events)
+void
+tl_conn_watch (struct tl_conn *conn, int events)
 {
   if (conn->polled == events)
     return;
@@ -89,8 +82,8 @@ on_closed (uv_handle_t *handle)
 }
 
 /* End it at once.  Nothing but tl_conn_turn uses it afterwards. */
-static void
-gone (struct tl_conn *conn)
+void
+tl_conn_end (struct tl_conn *conn)
 {
   struct tl_node *node = conn->node;
 
@@ -120,14 +113,14 @@ tl_conn_fail (struct tl_conn *conn, const char *reason)
     tl_step (node, &event);
   }
   tl_leave (node);
-  gone (conn);
+  tl_conn_end (conn);
 }
 
 /* ---- The beginning ---- */
 
 /* A connection around FD, which is taken over.  NULL where memory is short. */
-static struct tl_conn *
-make_conn (struct tl_node *node, int fd, bool dialled)
+struct tl_conn *
+tl_conn_make (struct tl_node *node, int fd, bool dialled)
 {
   struct tl_conn *conn = calloc (1, sizeof *conn);
 
@@ -156,8 +149,8 @@ make_conn (struct tl_node *node, int fd, bool dialled)
   return conn;
 }
 
-static void
-up (struct tl_conn *conn)
+void
+tl_conn_up (struct tl_conn *conn)
 {
   struct tl_node *node = conn->node;
   struct tl_event event = {.type = TL_EV_CONNECTED};
@@ -165,7 +158,7 @@ up (struct tl_conn *conn)
   uv_timer_stop (&conn->timer);
   set_options (conn->fd);
   conn->phase = TL_PHASE_UP;
-  watch (conn, UV_READABLE);
+  tl_conn_watch (conn, UV_READABLE);
   tl_lock (node);
   if (++node->last_id == 0)
     node->last_id = 1;
@@ -176,154 +169,12 @@ up (struct tl_conn *conn)
   tl_leave (node);
 }
 
-/* ---- Dialling ---- */
-
-static void
-dial_failed (struct tl_node *node, const char *what)
-{
-  struct tl_event event = {.type = TL_EV_CLOSED};
-
-  tl_lock (node);
-  event.closed.id = 0;
-  event.closed.reason = what;
-  tl_step (node, &event);
-  tl_leave (node);
-}
-
-static void
-on_dial_timer (uv_timer_t *timer)
-{
-  struct tl_conn *conn = timer->data;
-
-  gone (conn);
-  dial_failed (conn->node, "no answer to the attempt to connect");
-}
-
-void
-tl_conn_dial (struct tl_node *node)
-{
-  const struct tl_address *peer = &node->peer_address;
-  struct tl_address from = node->listen_address;
-  struct tl_conn *conn;
-  int one = 1, error = 0;
-  int fd = socket (peer->storage.ss_family,
-                   SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-  if (fd == -1) {
-    dial_failed (node, strerror (errno));
-    return;
-  }
-  if (!tl_address_wildcard (&from) &&
-      from.storage.ss_family == peer->storage.ss_family) {
-    /* The peer checks where we come from: it is to be the address that it
-     * knows us by, whichever way the packets take.
-     */
-    tl_address_set_port (&from, 0);
-    setsockopt (fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
-    if (bind (fd, (struct sockaddr *)&from.storage, from.length) == -1)
-      error = errno;
-  }
-  if (!error &&
-      connect (fd, (const struct sockaddr *)&peer->storage, peer->length) ==
-          -1 &&
-      errno != EINPROGRESS)
-    error = errno;
-  if (error) {
-    close (fd);
-    dial_failed (node, strerror (error));
-    return;
-  }
-  conn = make_conn (node, fd, true);
-  if (!conn) {
-    dial_failed (node, strerror (ENOMEM));
-    return;
-  }
-  uv_timer_start (&conn->timer, on_dial_timer, DIAL_MS, 0);
-  watch (conn, UV_WRITABLE);
-}
-
-static void
-dialled (struct tl_conn *conn)
-{
-  int error = 0;
-  socklen_t length = sizeof error;
-
-  if (getsockopt (conn->fd, SOL_SOCKET, SO_ERROR, &error, &length) == -1)
-    error = errno;
-  if (!error)
-    up (conn);
-  else {
-    gone (conn);
-    dial_failed (conn->node, strerror (error));
-  }
-}
-
-/* ---- Accepting ---- */
-
-/* Log it once per change, and then at most once in ten seconds: a scanner must
- * not fill the log.
- */
-static void
-turned_away (struct tl_node *node, const struct tl_address *from)
-{
-  char from_text[TL_ADDRESS_TEXT], peer_text[TL_ADDRESS_TEXT];
-  uint64_t now = tl_now ();
-
-  if (node->refused.length && (tl_address_same_host (from, &node->refused) ||
-                               now < node->refused_logged + 10000000))
-    return;
-  node->refused = *from;
-  node->refused_logged = now;
-  tl_address_format (from, from_text);
-  tl_address_format (&node->peer_address, peer_text);
-  tl_lock (node);
-  tl_log_add (node, true,
-              "closed a mirror connection from %s: only the host of peer=%s "
-              "may connect",
-              from_text, peer_text);
-  tl_unlock (node);
-}
-
-void
-tl_conn_accept (struct tl_node *node)
-{
-  for (unsigned i = 0; i < 16; i++) {
-    struct tl_address from = {.length = sizeof from.storage};
-    struct tl_conn *conn;
-    unsigned n = 0;
-    int fd = accept4 (node->listen_fd, (struct sockaddr *)&from.storage,
-                      &from.length, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-    if (fd == -1) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
-          errno == ENOBUFS)
-        tl_loop_pause (node);
-      return;
-    }
-    if (!tl_address_same_host (&from, &node->peer_address)) {
-      turned_away (node, &from);
-      close (fd);
-      continue;
-    }
-    node->refused.length = 0;
-    for (conn = node->conns; conn; conn = conn->next)
-      n++;
-    if (n >= CONNS_MOST) {
-      close (fd);
-      continue;
-    }
-    conn = make_conn (node, fd, false);
-    if (conn)
-      up (conn);
-  }
-}
-
 /* ---- In between ---- */
 
 static void
 on_linger_timer (uv_timer_t *timer)
 {
-  gone (timer->data);
+  tl_conn_end (timer->data);
 }
 
 /* The core is done with it and the stream was ended.  Closing now could make
@@ -333,7 +184,7 @@ static void
 linger (struct tl_conn *conn)
 {
   conn->phase = TL_PHASE_LINGER;
-  watch (conn, UV_READABLE);
+  tl_conn_watch (conn, UV_READABLE);
   uv_timer_start (&conn->timer, on_linger_timer, LINGER_MS, 0);
 }
 
@@ -345,7 +196,7 @@ discard (struct tl_conn *conn)
   for (unsigned i = 0; i < 4; i++) {
     n = recv (conn->fd, conn->buffer, TL_RECEIVE_SIZE, MSG_DONTWAIT);
     if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR)) {
-      gone (conn);
+      tl_conn_end (conn);
       return;
     }
     if (n == -1)
@@ -368,7 +219,7 @@ on_poll (uv_poll_t *poll, int status, int events)
   }
   switch (conn->phase) {
   case TL_PHASE_DIALLING:
-    dialled (conn);
+    tl_conn_dialled (conn);
     break;
   case TL_PHASE_UP:
     if (events & UV_WRITABLE) {
@@ -411,9 +262,9 @@ turn (struct tl_conn *conn)
   } else if (conn->phase == TL_PHASE_UP && told && down)
     linger (conn);
   else if (conn->phase == TL_PHASE_UP && !told)
-    watch (conn, blocked ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+    tl_conn_watch (conn, blocked ? UV_READABLE | UV_WRITABLE : UV_READABLE);
   else if (conn->phase == TL_PHASE_LINGER)
-    watch (conn, UV_READABLE);
+    tl_conn_watch (conn, UV_READABLE);
   if (conn->phase == TL_PHASE_GONE && !conn->handles && !sending)
     free_conn (conn);
 }
@@ -454,6 +305,6 @@ tl_conn_end_all (struct tl_node *node)
     tl_unlock (node);
     if (conn->phase == TL_PHASE_DIALLING ||
         (conn->phase == TL_PHASE_UP && !told))
-      gone (conn);
+      tl_conn_end (conn);
   }
 }

@@ -120,8 +120,20 @@ struct tl_conn {
 /* The connection that the core knows by ID, or NULL.  Lock held. */
 struct tl_conn *tl_conn_find (struct tl_node *node, uint32_t id);
 
-/* Loop thread, lock not held. */
+/* These and the next: loop thread, lock not held.  A connection around FD,
+ * which is taken over; NULL where memory is short.
+ */
+struct tl_conn *tl_conn_make (struct tl_node *node, int fd, bool dialled);
+void tl_conn_watch (struct tl_conn *conn, int events);
+
+/* The connection stands: tell the core. */
+void tl_conn_up (struct tl_conn *conn);
+
+/* End it at once, without a word to the core. */
+void tl_conn_end (struct tl_conn *conn);
+
 void tl_conn_dial (struct tl_node *node);
+void tl_conn_dialled (struct tl_conn *conn); /* it can be written to */
 void tl_conn_accept (struct tl_node *node);
 void tl_conn_turn (struct tl_node *node);
 void tl_conn_end_all (struct tl_node *node);
