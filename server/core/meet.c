@@ -67,7 +67,9 @@ become_primary (struct tl_core *c)
   changed (c);
   say (c, "Primary in view %" PRIu64 "%s", c->record.view.number,
        alone (c) ? ", with the ONLY copy of the data" : "");
-  if (c->phase != PHASE_NONE) {
+  if (c->phase == PHASE_NONE) {
+    handshake_abort (c); /* our hello said Secondary */
+  } else {
     c->phase = PHASE_SOURCE_WAIT;
     send_view (c, TL_VIEW, 0, &c->record.view);
   }
@@ -82,6 +84,8 @@ step_down (struct tl_core *c, const char *why)
   c->role = TL_SECONDARY;
   c->lost_at = 0;
   changed (c);
+  if (c->phase == PHASE_NONE)
+    handshake_abort (c); /* our hello said Primary */
   requests_fail (c, ESHUTDOWN);
   say (c, "Secondary: %s", why);
 }
