@@ -161,15 +161,18 @@ clients_tick (struct sim *sim, uint64_t number)
   struct rng *rng = &sim->rng;
   uint64_t think = sim->clients.think;
 
-  sim_at (sim, sim->now + rng_between (rng, think / 8, think * 2), K_CLIENT,
-          NULL, number, 0);
   if (sim->clients.paused_until > sim->now) {
     if (client->node >= 0 && client->outstanding == 0)
       detach (sim, client);
+    sim_at (sim, sim->now + 4 * think, K_CLIENT, NULL, number, 0);
     return;
   }
   if (client->node < 0 && client->outstanding == 0)
     attach (sim, client);
+  if (client->node < 0)
+    think *= 4; /* nobody lets it in */
+  sim_at (sim, sim->now + rng_between (rng, think / 8, think * 2), K_CLIENT,
+          NULL, number, 0);
   if (client->node < 0 || client->outstanding >= client->depth)
     return;
 

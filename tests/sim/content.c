@@ -31,7 +31,7 @@ content_fill (unsigned char *bytes, uint32_t version, uint32_t first,
 
 static bool
 see_zero (const struct sector *sector, const unsigned char *bytes,
-          struct seen *seen)
+          uint64_t floor, struct seen *seen)
 {
   uint64_t w[WORDS], all = 0;
 
@@ -48,25 +48,25 @@ see_zero (const struct sector *sector, const unsigned char *bytes,
 
     if (index > seen->most)
       seen->most = index;
-    if (index >= sector->floor && index < seen->least)
+    if (index >= floor && index < seen->least)
       seen->least = index;
   }
   if (seen->least == UINT64_MAX)
     seen->least = seen->most;
-  if (sector->forgotten != 0 && seen->least > sector->forgotten)
-    seen->least = sector->forgotten;
+  if (sector->forgotten >= floor)
+    seen->least = floor;
   return true;
 }
 
 static bool
 see (const struct oracle *oracle, const unsigned char *bytes, uint32_t sector,
-     struct seen *seen)
+     uint64_t floor, struct seen *seen)
 {
   uint64_t w;
 
   memcpy (&w, bytes, 8);
   if (w == 0)
-    return see_zero (&oracle->sectors[sector], bytes, seen);
+    return see_zero (&oracle->sectors[sector], bytes, floor, seen);
   seen->version = (uint32_t)w;
   if (seen->version == 0 || seen->version > oracle->n)
     return false;
@@ -105,16 +105,19 @@ torn (const struct oracle *oracle, uint32_t first, const struct seen *seen,
 
 /* Find out what COUNT sectors from FIRST on are, into SEEN.  False, and a
  * violation, where they are nothing that was ever written there, or a block is
- * torn.  WHERE says whose bytes they are.
+ * torn.  FLOORS, or NULL, are the indexes below which zeroes cannot be.  WHERE
+ * says whose bytes they are.
  */
 bool
 content_see (struct sim *sim, const unsigned char *bytes, uint32_t first,
-             uint32_t count, struct seen *seen, const char *where)
+             uint32_t count, const uint64_t *floors, struct seen *seen,
+             const char *where)
 {
   const struct oracle *oracle = &sim->oracle;
 
   for (uint32_t i = 0; i < count; i++)
-    if (!see (oracle, bytes + (size_t)i * SECTOR, first + i, &seen[i])) {
+    if (!see (oracle, bytes + (size_t)i * SECTOR, first + i,
+              floors ? floors[i] : 0, &seen[i])) {
       sim_violate (sim, "%s: sector %u holds what nobody wrote there", where,
                    first + i);
       return false;
@@ -150,11 +153,8 @@ content_zero (struct sector *sector, uint64_t index)
     if (sector->zeroes[i] < sector->zeroes[oldest])
       oldest = i;
 
-  uint64_t forget = sector->zeroes[oldest];
-
-  if (forget >= sector->floor &&
-      (sector->forgotten == 0 || forget < sector->forgotten))
-    sector->forgotten = forget;
+  if (sector->zeroes[oldest] > sector->forgotten)
+    sector->forgotten = sector->zeroes[oldest];
   sector->zeroes[oldest] = index;
 }
 

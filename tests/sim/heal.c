@@ -17,8 +17,8 @@ heal_begin (struct sim *sim)
 
   TRACE (sim, "---- all faults cease ----");
   schedule->stage = HEAL_RESTORE;
-  schedule->heal_until = sim->now + 30 * sim->deadline + 3000 * MS;
-  network_down (sim, 3, sim->now);
+  schedule->heal_since = sim->now;
+  schedule->heal_until = sim->now + 33 * sim->deadline + 3000 * MS;
   sim->network.corrupt = 0;
   sim->arbiter.down_until = sim->now;
   sim->arbiter.unknown = 0;
@@ -49,7 +49,7 @@ in_step (struct sim *sim)
   for (unsigned i = 0; i < NODES; i++) {
     struct node *node = &sim->nodes[i];
 
-    if (!node->alive)
+    if (!node->alive || node->frozen_until > sim->now)
       return false;
 
     const struct tl_status *status = node_status (sim, node);
@@ -96,6 +96,25 @@ good_copy (struct node *node, const struct tl_view *newest)
       !tl_view_has (newest, node->name))
     return false;
   return record->view.id == newest->id || record->view.id == newest->parent;
+}
+
+/* Both machines have run for a good while, and there is nothing to serve. */
+static bool
+hopeless (struct sim *sim)
+{
+  const struct tl_view *newest = schedule_newest (sim);
+  uint64_t settled = 6 * sim->deadline + 3000 * MS;
+
+  for (unsigned i = 0; i < NODES; i++) {
+    struct node *node = &sim->nodes[i];
+
+    if (!node->alive || sim->now < node->born + settled ||
+        sim->now < node->frozen_until + settled ||
+        sim->now < sim->network.down_until[i] + settled ||
+        node_primary (sim, node) || good_copy (node, newest))
+      return false;
+  }
+  return sim->now > sim->schedule.heal_since + settled;
 }
 
 /* Service did not come back, or the copies did not meet, in all that time. */
@@ -162,6 +181,7 @@ heal_tick (struct sim *sim)
 
   schedule->heal_tries++;
   operators_check (sim);
+  oracle_check_claims (sim);
   if (schedule->stage == HEAL_READ)
     read_all (sim);
   else if (serving (sim) && in_step (sim)) {
@@ -170,12 +190,12 @@ heal_tick (struct sim *sim)
         node_status (sim, &sim->nodes[0])->out_of_sync == 0 &&
         node_status (sim, &sim->nodes[1])->out_of_sync == 0)
       schedule->stage = HEAL_READ;
-  } else {
+  } else if (schedule->heal_tries % 4 == 0) {
     operators_manage (sim);
   }
   if (sim->violated || schedule->stage == HEAL_DONE)
     return;
-  if (sim->now > schedule->heal_until) {
+  if (sim->now > schedule->heal_until || hopeless (sim)) {
     give_up (sim);
     return;
   }

@@ -312,13 +312,13 @@ network_cut (struct sim *sim)
 }
 
 /* Fault: what the nodes in DIRECTIONS (bit 0, bit 1) send does not arrive
- * before UNTIL.
+ * before UNTIL.  What is held already keeps its place: never shorten it.
  */
 void
 network_down (struct sim *sim, unsigned directions, uint64_t until)
 {
   for (unsigned i = 0; i < NODES; i++)
-    if (directions & (1u << i))
+    if ((directions & (1u << i)) && sim->network.down_until[i] < until)
       sim->network.down_until[i] = until;
 }
 
@@ -431,6 +431,7 @@ network_send (struct sim *sim, struct node *node, uint32_t id,
     size_t at = pipe->end - 1 - rng_below (&sim->rng, n);
 
     sim_count (sim, T_CORRUPTED);
+    sim->network.corrupted = true;
     TRACE (sim, "fault: a byte of that frame is changed");
     pipe->bytes[at] ^= (unsigned char)(1u << rng_below (&sim->rng, 8));
   }
@@ -454,7 +455,7 @@ bad_bytes (struct sim *sim, struct conn *conn, unsigned e, const char *reason)
   struct node *node = &sim->nodes[end->node];
 
   TRACE (sim, "%s: connection %u: %s", node->name, end->id, reason);
-  if (sim->network.corrupt == 0)
+  if (!sim->network.corrupted)
     sim_violate (sim, "%s got a frame that is not well formed: %s", node->name,
                  reason);
   end_gone (conn, e);

@@ -23,6 +23,9 @@ operators_command (struct sim *sim, struct node *node, enum tl_command command,
   struct node *other = node_other (sim, node);
   unsigned token = 0;
 
+  if (command == TL_CMD_DEMOTE && sim->schedule.stage != HEAL_NO)
+    return;
+
   /* Time has passed: is the assertion still true? */
   if ((flags & TL_FENCED) && other->alive &&
       node_status (sim, other)->disk != TL_DISK_EMPTY)
@@ -64,6 +67,7 @@ check_reply (struct sim *sim, struct node *node, const struct command *command)
   switch (command->command) {
   case TL_CMD_CREATE:
     sim->schedule.created = true;
+    sim->schedule.created_at = sim->now;
     /* fall through */
   case TL_CMD_PROMOTE:
     if (!primary)
@@ -127,7 +131,7 @@ operators_check (struct sim *sim)
       continue;
     if (node->frozen_until > command->sent)
       command->sent = node->frozen_until;
-    if (sim->now > command->sent + sim->deadline + 1100 * MS)
+    if (sim->now > command->sent + 2 * sim->deadline + 1100 * MS)
       sim_violate (sim, "G4: %s has not answered %s", node->name,
                    sim_command_text (command->command, command->flags));
   }
@@ -165,6 +169,7 @@ create (struct sim *sim)
     return;
   if (node_status (sim, node)->view.number != 0) {
     schedule->created = true;
+    schedule->created_at = sim->now;
     return;
   }
   if (schedule->alone)
@@ -280,6 +285,11 @@ operators_meddle (struct sim *sim)
       (unsigned)rng_below (&sim->rng, sizeof choices / sizeof *choices);
 
   if (!node->alive || !sim->schedule.created)
+    return;
+
+  /* Two creates at the same moment make two volumes: not that foolish. */
+  if (choices[pick].command == TL_CMD_CREATE &&
+      sim->now < sim->schedule.created_at + 2 * sim->deadline)
     return;
   operators_send (sim, node, choices[pick].command, choices[pick].flags,
                   rng_below (&sim->rng, 10 * MS));

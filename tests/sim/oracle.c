@@ -98,10 +98,15 @@ check_other (struct sim *sim, struct node *node, struct op *op,
 
   if (node_status (sim, node)->view.n_members < 2)
     return;
+
+  /* A member that lost its RAM, and with it its membership, cannot serve: a
+   * read may go without it. */
+  if (read && other->alive && other->record.incarnation != other->incarnation)
+    return;
   if (other->alive) {
     tl_store_read (other->store, op->request.offset, op->request.length,
                    sim->scratch[0]);
-    if (!content_see (sim, sim->scratch[0], first, count, seen,
+    if (!content_see (sim, sim->scratch[0], first, count, NULL, seen,
                       "the other member's store"))
       return;
     sim_count (sim, T_COPIES_CHECKED);
@@ -167,7 +172,7 @@ check_read (struct sim *sim, struct node *node, struct op *op)
   char where[64];
 
   snprintf (where, sizeof where, "read at %s", node->name);
-  if (!content_see (sim, op->bytes, first, count, seen, where))
+  if (!content_see (sim, op->bytes, first, count, op->floors, seen, where))
     return;
   sim->totals[T_SECTORS] += count;
   for (uint32_t i = 0; i < count; i++)
@@ -236,7 +241,8 @@ promoted (struct sim *sim, struct node *node)
   }
   snprintf (where, sizeof where, "store of the new primary %s", node->name);
   tl_store_read (node->store, 0, sim->size, sim->scratch[0]);
-  if (!content_see (sim, sim->scratch[0], 0, oracle->n_sectors, seen, where))
+  if (!content_see (sim, sim->scratch[0], 0, oracle->n_sectors, NULL, seen,
+                    where))
     return;
   sim_count (sim, T_STORES_SCANNED);
   for (unsigned i = 0; i < oracle->n_sectors; i++) {
@@ -252,6 +258,27 @@ promoted (struct sim *sim, struct node *node)
       return;
     }
     sector->base = seen[i].most;
+  }
+}
+
+/* G2: a primary that claims two copies has a partner that may take over.  It
+ * is given time to notice a partner's death.
+ */
+void
+oracle_check_claims (struct sim *sim)
+{
+  for (unsigned i = 0; i < NODES; i++) {
+    struct node *node = &sim->nodes[i], *other = node_other (sim, node);
+    uint64_t settled = sim->now - 2 * sim->deadline;
+
+    if (sim->now < 2 * sim->deadline || node->frozen_until > settled ||
+        node->born > settled || !node_primary (sim, node) ||
+        node_status (sim, node)->copies < 2)
+      continue;
+    if (other->alive ? other->born < settled && !schedule_entitled (sim, other)
+                     : other->died < settled)
+      sim_violate (sim, "G2: %s claims two copies, and %s could not serve",
+                   node->name, other->name);
   }
 }
 

@@ -86,6 +86,7 @@ schedule_reset (struct sim *sim)
   schedule->creator = (int)rng_below (rng, NODES);
   schedule->alone = rng_percent (rng, 10);
   schedule->early = rng_percent (rng, 5);
+  schedule->reckless = rng_percent (rng, 3);
   schedule->demote_next = -1;
   for (int i = 0; i < NODES; i++) {
     node_init (sim, i);
@@ -136,7 +137,9 @@ schedule_crash (struct sim *sim, struct node *node, const char *how)
           node->life);
 }
 
-/* Crash or stop NODE, unless that would take the last good copy. */
+/* Crash or stop NODE, unless that would take the last good copy; in some seeds
+ * even then.
+ */
 static void
 lose (struct sim *sim, struct node *node, bool stop)
 {
@@ -144,7 +147,8 @@ lose (struct sim *sim, struct node *node, bool stop)
 
   if (!node->alive || (!sim->schedule.created && !sim->schedule.early))
     return;
-  if (!schedule_entitled (sim, other) && !rng_percent (&sim->rng, 3))
+  if (!schedule_entitled (sim, other) &&
+      !(sim->schedule.reckless && rng_percent (&sim->rng, 10)))
     return;
   if (!stop) {
     schedule_crash (sim, node, "crashes");
@@ -212,7 +216,14 @@ strike (struct sim *sim)
       node_primary (sim, &sim->nodes[0]) ? &sim->nodes[0] : &sim->nodes[1];
   struct node *any = &sim->nodes[rng_below (rng, NODES)];
 
-  switch (choose (sim)) {
+  enum fault fault = choose (sim);
+
+  /* A run without a promotion shows little: get to one. */
+  if (sim->oracle.promotions == 0 &&
+      sim->events > sim->schedule.events_wanted / 2)
+    fault = schedule_entitled (sim, node_other (sim, primary)) ? F_CRASH_PRIMARY
+                                                               : F_NOTHING;
+  switch (fault) {
   case F_CRASH_PRIMARY:
     lose (sim, primary, false);
     break;
@@ -264,7 +275,9 @@ schedule_tick (struct sim *sim)
 
   if (schedule->stage != HEAL_NO)
     return;
-  if (sim->events >= schedule->events_wanted) {
+  if (sim->events >= schedule->events_wanted &&
+      (sim->oracle.promotions > 0 ||
+       sim->events >= 2 * schedule->events_wanted)) {
     heal_begin (sim);
     return;
   }
@@ -272,6 +285,7 @@ schedule_tick (struct sim *sim)
           sim->now + rng_between (rng, schedule->pace / 4, schedule->pace * 2),
           K_SCHEDULE, NULL, 0, 0);
   operators_check (sim);
+  oracle_check_claims (sim);
   operators_manage (sim);
   if (!sim->violated && (schedule->created || schedule->early))
     strike (sim);

@@ -190,6 +190,7 @@ struct network {
   uint64_t down_until[NODES]; /* what that node sends stays under way */
   uint64_t delay_min, delay_max;
   unsigned corrupt; /* of 10,000 frames */
+  bool corrupted;   /* it has happened */
 };
 
 /* Arbiter: arbiter.c */
@@ -233,7 +234,7 @@ struct sector {
   uint64_t base;  /* index that the last promoted node held */
   unsigned n_zeroes;
   uint64_t zeroes[ZEROES]; /* indexes of zeroes, no particular order */
-  uint64_t forgotten;      /* the lowest above floor, when there was no room */
+  uint64_t forgotten;      /* the highest that had to make room */
 };
 
 #define VIEWS 512
@@ -286,13 +287,14 @@ struct schedule {
   int creator;   /* the node that create is sent to */
   bool alone;    /* create --alone */
   bool early;    /* faults before the volume exists */
+  bool reckless; /* the last copy may be taken */
   bool created;
-  bool lost_seen;
+  uint64_t created_at;
   unsigned weights[16];
   struct command commands[COMMANDS];
   int demote_next; /* node to be promoted after a demotion, or -1 */
   enum heal_stage stage;
-  uint64_t heal_until;
+  uint64_t heal_since, heal_until;
   unsigned heal_tries;
   unsigned final_next;  /* block to be read next */
   unsigned final_reads; /* not yet answered */
@@ -425,6 +427,7 @@ void executor_run (struct sim *sim, struct node *node,
 void oracle_reset (struct sim *sim);
 void oracle_invoke (struct sim *sim, struct op *op);
 void oracle_done (struct sim *sim, struct op *op);
+void oracle_check_claims (struct sim *sim);
 void oracle_after_step (struct sim *sim, struct node *node);
 
 /* content.c: what the bytes of a store or a read are, in versions. */
@@ -436,7 +439,8 @@ struct seen {
 void content_fill (unsigned char *bytes, uint32_t version, uint32_t first,
                    uint32_t count);
 bool content_see (struct sim *sim, const unsigned char *bytes, uint32_t first,
-                  uint32_t count, struct seen *seen, const char *where);
+                  uint32_t count, const uint64_t *floors, struct seen *seen,
+                  const char *where);
 void content_zero (struct sector *sector, uint64_t index);
 void content_raise (struct sector *sector, uint64_t index);
 
