@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 static void
@@ -78,6 +79,20 @@ idle (struct tl_core *c)
   c->agree.acknowledge = c->agree.create = c->agree.propose = false;
 }
 
+/* Give up what has not been stored or asked anywhere yet. */
+void
+agree_abort (struct tl_core *c, int status, const char *format, ...)
+{
+  char why[200];
+  va_list args;
+
+  va_start (args, format);
+  vsnprintf (why, sizeof why, format, args);
+  va_end (args);
+  reply (c, &c->agree.token, status, "%s", why);
+  idle (c);
+}
+
 /* Begin to agree VIEW, the successor of what this node has stored. */
 void
 agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
@@ -90,9 +105,12 @@ agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
   c->agree.view = *view;
   c->agree.uuid = *uuid;
   if (!c->config.arbiter) {
-    if (kind == KIND_PROMOTE && c->phase != PHASE_NONE) {
+    if ((kind == KIND_PROMOTE || kind == KIND_CREATE) &&
+        c->phase != PHASE_NONE) {
       c->agree.stage = STAGE_ASK_PEER;
-      send_view (c, TL_VIEW, TL_PROPOSE, view);
+      send_view (c, TL_VIEW,
+                 kind == KIND_CREATE ? TL_PROPOSE | TL_CREATE : TL_PROPOSE,
+                 uuid, view);
     } else {
       store_view (c);
     }
@@ -143,13 +161,13 @@ acted_create (struct tl_core *c)
   c->phase = PHASE_SOURCE_WAIT;
   if (alone (c)) {
     reply (c, &c->agree.token, TL_DONE, "created, with one copy");
-    send_view (c, TL_VIEW, 0, &c->record.view);
+    send_view (c, TL_VIEW, 0, &c->record.uuid, &c->record.view);
     return;
   }
   c->creating = true;
   c->create_token = c->agree.token;
   c->create_by = c->agree.give_up;
-  send_view (c, TL_VIEW, TL_CREATE, &c->record.view);
+  send_view (c, TL_VIEW, TL_CREATE, &c->record.uuid, &c->record.view);
 }
 
 static void
@@ -192,7 +210,7 @@ acted_adopt (struct tl_core *c)
     c->connected_view = c->record.view.id;
   if (c->agree.acknowledge) {
     c->record.peer_view = c->record.view.id;
-    send_view (c, TL_VIEW_ACK, 0, &c->record.view);
+    send_view (c, TL_VIEW_ACK, 0, &c->record.uuid, &c->record.view);
     if (strcmp (c->record.view.primary, c->peer.node) == 0) {
       if (c->agree.propose)
         return; /* the peer stores it too, and ends the session */
@@ -246,7 +264,7 @@ acted (struct tl_core *c)
     c->peer_member = true; /* complete through the resync of this session */
     say (c, "view %" PRIu64 ": node %s is a member", view->number,
          c->peer.node);
-    send_view (c, TL_VIEW, 0, view);
+    send_view (c, TL_VIEW, 0, &c->record.uuid, view);
     break;
   case KIND_REMOVE:
     c->recheck = true;
@@ -255,11 +273,11 @@ acted (struct tl_core *c)
          "this is the ONLY copy",
          view->number, c->peer.node[0] != '\0' ? c->peer.node : "the partner");
     if (c->phase != PHASE_NONE)
-      send_view (c, TL_VIEW, 0, view);
+      send_view (c, TL_VIEW, 0, &c->record.uuid, view);
     break;
   case KIND_HANDOVER:
     if (c->phase != PHASE_NONE)
-      send_view (c, TL_HANDOVER, 0, view);
+      send_view (c, TL_HANDOVER, 0, &c->record.uuid, view);
     break;
   case KIND_ADOPT:
     acted_adopt (c);
@@ -425,11 +443,9 @@ agree_peer (struct tl_core *c, const struct tl_view *view)
 void
 agree_session_lost (struct tl_core *c)
 {
-  if (c->agree.stage == STAGE_ASK_PEER) {
-    reply (c, &c->agree.token, TL_FAILED,
-           "the peer went away before it agreed: try again");
-    idle (c);
-  }
+  if (c->agree.stage == STAGE_ASK_PEER)
+    agree_abort (c, TL_FAILED,
+                 "the peer went away before it agreed: try again");
 }
 
 /* ---- Time ---- */

@@ -38,6 +38,11 @@ create (struct tl_core *c, const struct tl_event *event, uint64_t *token)
            "the peer is not connected: wait for it, or create --alone");
     return;
   }
+  if (c->phase != PHASE_NONE && c->yielded) {
+    reply (c, token, TL_FAILED, "node %s creates the volume at the same time",
+           c->peer.node);
+    return;
+  }
   tl_view_next (&view, &c->record.view, random_id (c), c->node,
                 single ? NULL : c->peer.node);
   agree (c, KIND_CREATE, &view, &event->command.uuid);

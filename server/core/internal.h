@@ -132,6 +132,7 @@ struct tl_core {
   bool peer_stored;      /* ... and has stored it */
   bool creating;         /* the peer has still to store view 1 */
   bool resynced;         /* target: sync-done came in this session */
+  bool yielded;          /* the peer is creating the volume */
   bool diverged;         /* the views do not descend from each other */
   uint64_t tx_sequence, tx_acked, rx_sequence, rx_acked;
   uint64_t progress; /* the last acknowledgement, or the first frame since */
@@ -164,7 +165,8 @@ struct tl_core {
 
   struct list in_flight; /* by sequence */
   struct list held;
-  bool recheck; /* held requests may be ready */
+  bool recheck;        /* held requests may be ready */
+  unsigned late_reads; /* in flight, that were held before */
 
   struct tl_status counters; /* only its counters are used */
 };
@@ -213,7 +215,7 @@ struct tl_action *send_frame (struct tl_core *c, uint8_t type, uint8_t flags);
 struct tl_action *send_sequenced (struct tl_core *c, uint8_t type,
                                   uint8_t flags);
 void send_view (struct tl_core *c, uint8_t type, uint8_t flags,
-                const struct tl_view *view);
+                const struct tl_uuid *uuid, const struct tl_view *view);
 
 /* meet.c */
 const char *meet_refuse (struct tl_core *c, const struct tl_hello *hello);
@@ -230,6 +232,8 @@ void agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
             const struct tl_uuid *uuid);
 void agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
                   const struct tl_view *view, bool member);
+void agree_abort (struct tl_core *c, int status, const char *format, ...)
+    __attribute__ ((format (printf, 3, 4)));
 void agree_stored (struct tl_core *c, bool ok, const char *reason);
 void agree_answer (struct tl_core *c, const struct tl_event *event);
 void agree_peer (struct tl_core *c, const struct tl_view *view);

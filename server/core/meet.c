@@ -71,7 +71,7 @@ become_primary (struct tl_core *c)
     handshake_abort (c); /* our hello said Secondary */
   } else {
     c->phase = PHASE_SOURCE_WAIT;
-    send_view (c, TL_VIEW, 0, &c->record.view);
+    send_view (c, TL_VIEW, 0, &c->record.uuid, &c->record.view);
   }
 }
 
@@ -196,6 +196,9 @@ meet (struct tl_core *c)
     target_ready (c);
     return;
   case TL_AHEAD:
+    /* A peer that is behind steps down before it does anything else. */
+    c->peer.role = TL_SECONDARY;
+    serving = false;
     break;
   }
 
@@ -210,6 +213,28 @@ meet (struct tl_core *c)
   }
 }
 
+/* The peer wants to create the volume.  Of two that want to at once, the one
+ * with the lower name does.  Nothing is stored yet.
+ */
+static void
+create_asked (struct tl_core *c, const struct tl_uuid *uuid,
+              const struct tl_view *view)
+{
+  bool both = c->agree.stage == STAGE_ASK_PEER && c->agree.kind == KIND_CREATE;
+
+  if (both && strcmp (c->node, c->peer.node) < 0)
+    return;
+  if (both)
+    agree_abort (c, TL_FAILED, "node %s creates the volume at the same time",
+                 c->peer.node);
+  if (c->record.view.number != 0 || c->agree.stage != STAGE_IDLE) {
+    session_end (c, true, "asked to create a volume that exists");
+    return;
+  }
+  c->yielded = true;
+  send_view (c, TL_VIEW_ACK, 0, uuid, view);
+}
+
 /* The peer, as primary, tells a view; or asks, with TL_PROPOSE, to store the
  * one that will make it primary.
  */
@@ -218,6 +243,11 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
            const struct tl_uuid *uuid, const struct tl_view *view)
 {
   bool create = flags & TL_CREATE, member;
+
+  if (create && (flags & TL_PROPOSE)) {
+    create_asked (c, uuid, view);
+    return;
+  }
 
   if (c->agree.stage != STAGE_IDLE) {
     if (c->agree.kind != KIND_ADOPT || c->told.waiting) {
@@ -245,7 +275,7 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
     /* The peer acts as the primary that this view names. */
     c->peer.role = TL_PRIMARY;
     c->peer.data = TL_COMPLETE;
-    send_view (c, TL_VIEW_ACK, 0, view);
+    send_view (c, TL_VIEW_ACK, 0, &c->record.uuid, view);
     if (c->phase != PHASE_TARGET)
       target_ready (c);
     return;

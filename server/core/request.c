@@ -62,6 +62,13 @@ done (struct tl_core *c, struct tl_request *r, int error)
 }
 
 static void
+land (struct tl_core *c, struct tl_request *r)
+{
+  c->late_reads -= r->entered < r->sent;
+  unlink_request (&c->in_flight, r);
+}
+
+static void
 hold (struct tl_core *c, struct tl_request *r)
 {
   r->state = REQ_HELD;
@@ -74,6 +81,7 @@ fly (struct tl_core *c, struct tl_request *r, uint64_t sequence)
   r->state = REQ_IN_FLIGHT;
   r->sequence = sequence;
   r->sent = c->now;
+  c->late_reads += r->entered < r->sent;
   append (&c->in_flight, r);
 }
 
@@ -226,7 +234,7 @@ requests_acked (struct tl_core *c)
   struct tl_request *r;
 
   while ((r = c->in_flight.first) != NULL && r->sequence <= c->tx_acked) {
-    unlink_request (&c->in_flight, r);
+    land (c, r);
     if (alone (c) || c->peer_member) {
       done (c, r, 0);
     } else {
@@ -245,7 +253,7 @@ requests_unsent (struct tl_core *c)
   struct tl_request *r;
 
   while ((r = c->in_flight.first) != NULL) {
-    unlink_request (&c->in_flight, r);
+    land (c, r);
     if (r->op != TL_OP_READ)
       mark_dirty (c, r);
     hold (c, r);
@@ -269,12 +277,12 @@ expire_reads (struct tl_core *c, uint64_t limit)
 {
   struct tl_request *r, *next;
 
-  if (limit == NEVER)
+  if (limit == NEVER || c->late_reads == 0)
     return;
   for (r = c->in_flight.first; r != NULL; r = next) {
     next = r->next;
     if (r->op == TL_OP_READ && c->now >= r->entered + limit) {
-      unlink_request (&c->in_flight, r);
+      land (c, r);
       done (c, r, EIO);
     }
   }
@@ -325,17 +333,18 @@ requests_recheck (struct tl_core *c)
 void
 requests_fail (struct tl_core *c, int error)
 {
-  struct list *lists[] = {&c->in_flight, &c->held};
+  struct tl_request *r;
 
-  for (unsigned i = 0; i < 2; i++)
-    while (lists[i]->first != NULL) {
-      struct tl_request *r = lists[i]->first;
-
-      unlink_request (lists[i], r);
-      if (r->op != TL_OP_READ && i == 0)
-        mark_dirty (c, r);
-      done (c, r, error);
-    }
+  while ((r = c->in_flight.first) != NULL) {
+    land (c, r);
+    if (r->op != TL_OP_READ)
+      mark_dirty (c, r);
+    done (c, r, error);
+  }
+  while ((r = c->held.first) != NULL) {
+    unlink_request (&c->held, r);
+    done (c, r, error);
+  }
 }
 
 uint64_t
@@ -348,7 +357,9 @@ requests_wake (const struct tl_core *c)
   for (struct tl_request *r = c->held.first; r != NULL; r = r->next)
     if (r->entered < first)
       first = r->entered;
-  if (c->in_flight.first != NULL && c->in_flight.first->entered < first)
-    first = c->in_flight.first->entered;
+  for (struct tl_request *r = c->late_reads > 0 ? c->in_flight.first : NULL;
+       r != NULL; r = r->next)
+    if (r->entered < first)
+      first = r->entered;
   return first == NEVER ? NEVER : first + limit;
 }

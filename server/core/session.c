@@ -58,10 +58,8 @@ with_payload (struct tl_action *action, const void *bytes, size_t length)
 
 void
 send_view (struct tl_core *c, uint8_t type, uint8_t flags,
-           const struct tl_view *view)
+           const struct tl_uuid *uuid, const struct tl_view *view)
 {
-  const struct tl_uuid *uuid =
-      c->agree.stage == STAGE_ASK_PEER ? &c->agree.uuid : &c->record.uuid;
   void *bytes = small (c);
   size_t length = tl_view_encode (uuid, view, bytes);
 
@@ -241,7 +239,7 @@ session_begin (struct tl_core *c, uint32_t id, const struct tl_hello *hello,
   c->dial = c->accept = 0;
   c->candidate = false;
   c->backoff = BACKOFF_MIN;
-  c->creating = c->resynced = c->diverged = false;
+  c->creating = c->resynced = c->yielded = c->diverged = false;
   c->peer_member = c->peer_stored = false;
   c->tx_sequence = c->tx_acked = c->rx_sequence = c->rx_acked = 0;
   c->heard = c->spoke = c->progress = c->now;

@@ -7,8 +7,8 @@
 
 static void execute (struct cluster *c, unsigned i);
 
-static void
-step (struct cluster *c, unsigned i, struct tl_event *event)
+void
+cluster_step (struct cluster *c, unsigned i, struct tl_event *event)
 {
   struct node *n = &c->nodes[i];
 
@@ -37,7 +37,7 @@ closed (struct cluster *c, unsigned i, const char *reason)
   struct tl_event event = {.type = TL_EV_CLOSED,
                            .closed = {.id = c->conn, .reason = reason}};
 
-  step (c, i, &event);
+  cluster_step (c, i, &event);
 }
 
 /* Node I closes the connection: what it sent before still arrives. */
@@ -166,15 +166,15 @@ carry_dial (struct cluster *c, unsigned i)
     struct tl_event failed = {.type = TL_EV_CLOSED,
                               .closed = {.reason = "no link"}};
 
-    step (c, i, &failed);
+    cluster_step (c, i, &failed);
     return true;
   }
   c->conn = (uint32_t)(c->random >> 32) | 1;
   event.connected.id = c->conn;
   event.connected.dialled = false;
-  step (c, !i, &event);
+  cluster_step (c, !i, &event);
   event.connected.dialled = true;
-  step (c, i, &event);
+  cluster_step (c, i, &event);
   return true;
 }
 
@@ -185,7 +185,7 @@ carry_frame (struct cluster *c, unsigned i)
   struct packet p;
   struct tl_event event = {.type = TL_EV_FRAME};
 
-  if (pipe->n == 0 || !c->link)
+  if (pipe->n == 0 || !c->link || c->hold_frames)
     return false;
   p = pipe->packets[0];
   if (c->hold_acks && p.frame.type == TL_ACK)
@@ -201,10 +201,10 @@ carry_frame (struct cluster *c, unsigned i)
   event.frame.id = c->conn;
   event.frame.frame = &p.frame;
   event.frame.payload = current_payload = p.payload;
-  step (c, !i, &event);
+  cluster_step (c, !i, &event);
   free (p.payload);
   event = (struct tl_event){.type = TL_EV_BATCH_END};
-  step (c, !i, &event);
+  cluster_step (c, !i, &event);
   return true;
 }
 
@@ -219,7 +219,7 @@ carry_store (struct cluster *c, unsigned i)
   n->store_wanted = false;
   n->record = *tl_core_pending (n->core);
   n->has_record = true;
-  step (c, i, &event);
+  cluster_step (c, i, &event);
   return true;
 }
 
@@ -249,7 +249,7 @@ carry_ask (struct cluster *c, unsigned i)
     if (c->arbiter_mute)
       event.answer.result = TL_ANSWER_UNKNOWN;
   }
-  step (c, i, &event);
+  cluster_step (c, i, &event);
   return true;
 }
 
@@ -260,7 +260,7 @@ carry_time (struct cluster *c, unsigned i)
 
   if (c->nodes[i].core == NULL || c->nodes[i].wake > c->now)
     return false;
-  step (c, i, &event);
+  cluster_step (c, i, &event);
   return true;
 }
 
@@ -334,7 +334,7 @@ cluster_start (struct cluster *c, unsigned i)
   config.allocated = &n->allocated;
   n->core = tl_core_new (&config, n->has_record ? &n->record : NULL);
   ck_assert_ptr_nonnull (n->core);
-  step (c, i, &event);
+  cluster_step (c, i, &event);
 }
 
 void
@@ -382,7 +382,7 @@ cluster_command (struct cluster *c, unsigned i, enum tl_command command,
   unsigned before = n->n_replies = 0;
 
   memset (event.command.uuid.bytes, 7, sizeof event.command.uuid.bytes);
-  step (c, i, &event);
+  cluster_step (c, i, &event);
   cluster_run (c);
   return n->n_replies > before ? n->replies[0].status : -1;
 }
@@ -399,7 +399,7 @@ submit (struct cluster *c, unsigned i, struct unit_request *r)
   struct tl_event event = {.type = TL_EV_REQUEST, .request = &r->core};
 
   r->core.epoch = tl_core_epoch (c->nodes[i].core);
-  step (c, i, &event);
+  cluster_step (c, i, &event);
 }
 
 void
@@ -436,7 +436,7 @@ cluster_inject (struct cluster *c, unsigned i, struct tl_frame *frame,
       .frame = {.id = c->conn, .frame = frame, .payload = payload}};
 
   current_payload = payload;
-  step (c, i, &event);
+  cluster_step (c, i, &event);
 }
 
 void

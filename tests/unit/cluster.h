@@ -53,6 +53,7 @@ struct cluster {
   enum tl_policy policy;
   bool link;        /* dials succeed, frames travel */
   bool hold_acks;   /* acknowledgements stay on the way */
+  bool hold_frames; /* all frames do */
   bool hold_stores; /* record writes stay on the way */
   bool arbiter_up;
   bool arbiter_mute; /* it swaps, and its answer is lost */
@@ -77,6 +78,9 @@ void cluster_crash (struct cluster *c, unsigned i);
 
 /* Carry everything until nothing moves; time stands still. */
 void cluster_run (struct cluster *c);
+
+/* Give one event to node I, and carry nothing. */
+void cluster_step (struct cluster *c, unsigned i, struct tl_event *event);
 
 /* Let time pass in small steps, carrying everything. */
 void cluster_pass (struct cluster *c, uint64_t microseconds);

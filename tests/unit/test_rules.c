@@ -316,6 +316,99 @@ START_TEST (demoted_is_promoted_again)
 }
 END_TEST
 
+/* Two creates at once: one volume, made by the node with the lower name. */
+START_TEST (creates_that_cross)
+{
+  struct tl_event event = {.type = TL_EV_COMMAND,
+                           .command = {.command = TL_CMD_CREATE, .token = 1}};
+
+  cluster_init (&c, TL_POLICY_ERROR);
+  cluster_start (&c, 0);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 100000);
+  for (unsigned i = 0; i < 2; i++) {
+    memset (event.command.uuid.bytes, (int)i + 1,
+            sizeof event.command.uuid.bytes);
+    cluster_step (&c, i, &event);
+  }
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert_int_eq (c.nodes[0].replies[0].status, TL_DONE);
+  ck_assert_int_eq (c.nodes[1].replies[0].status, TL_FAILED);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_UPTODATE);
+  cluster_free (&c);
+}
+END_TEST
+
+/* The node that is ahead does not wait for the one that just stepped down. */
+START_TEST (overtaken_primary_steps_down)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  cluster_cut (&c, false);
+  cluster_run (&c);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FENCED),
+                    TL_DONE);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_DEMOTE, 0), TL_DONE);
+  c.link = true;
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert_int_eq (status_of (0)->role, TL_SECONDARY);
+  ck_assert_int_eq (s.disk, TL_DISK_OUTDATED);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, 0), TL_REFUSED);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_DONE);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_int_eq (status_of (0)->disk, TL_DISK_UPTODATE);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A promotion while the hellos travel: they told the old role. */
+START_TEST (promotion_during_the_handshake)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  cluster_crash (&c, 1);
+  cluster_run (&c);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DEMOTE, 0), TL_DONE);
+  cluster_start (&c, 1);
+  c.hold_frames = true;
+  cluster_pass (&c, 50000);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, 0), TL_DONE);
+  c.hold_frames = false;
+  cluster_pass (&c, 4 * DEADLINE);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_UPTODATE);
+  cluster_free (&c);
+}
+END_TEST
+
+/* Both have data that the other never had: nothing is overwritten, until one
+ * of them comes back without any.
+ */
+START_TEST (split_brain_is_held)
+{
+  cluster_pair (&c, TL_POLICY_CONTINUE);
+  cluster_cut (&c, false);
+  cluster_run (&c);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FENCED),
+                    TL_DONE);
+  for (unsigned i = 0; i < 2; i++) {
+    cluster_write (&c, i, &r, 0, TL_BLOCK, (unsigned char)('a' + i));
+    ck_assert (r.done && r.core.error == 0);
+  }
+  c.link = true;
+  cluster_pass (&c, 2 * DEADLINE);
+  for (unsigned i = 0; i < 2; i++) {
+    ck_assert_int_eq (status_of (i)->link, TL_LINK_STANDALONE);
+    ck_assert_int_eq (c.nodes[i].bytes[0], 'a' + (int)i);
+  }
+  cluster_crash (&c, 1);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 4 * DEADLINE);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 'a');
+  cluster_free (&c);
+}
+END_TEST
+
 /* A frame of another view ends the session, and nothing is applied. */
 START_TEST (frame_of_another_view_is_refused)
 {
@@ -343,4 +436,6 @@ UNIT_MAIN ("rules", create_makes_two_members, write_waits_for_the_peer,
            turns_with_an_arbiter, turns_by_fencing, empty_is_never_promoted,
            promote_against_empty_by_agreement, promote_against_empty_by_arbiter,
            roles_move_while_connected, demoted_is_promoted_again,
+           creates_that_cross, overtaken_primary_steps_down,
+           promotion_during_the_handshake, split_brain_is_held,
            frame_of_another_view_is_refused)
