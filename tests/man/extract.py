@@ -11,8 +11,9 @@ import subprocess
 import tempfile
 import time
 
-BUILD = os.environ.get('TWINLOG_BUILD', '')
-SOURCE = os.environ.get('TWINLOG_SOURCE', '')
+SOURCE = os.environ.get('TWINLOG_SOURCE') or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get('TWINLOG_BUILD') or os.path.join(SOURCE, 'build')
 PLUGIN = os.path.join(BUILD, 'plugins/twinlog/nbdkit-twinlog-plugin.so')
 TWINLOG = os.path.join(BUILD, 'client/twinlog')
 SIM = os.path.join(BUILD, 'tests/sim/twinlog-sim')
