@@ -236,6 +236,27 @@ acted_adopt (struct tl_core *c)
     meet (c);
 }
 
+/* The target has the data.  V4: it is a member once it was told so in this
+ * session; if that is over, a view without it comes next.
+ */
+static void
+acted_join (struct tl_core *c)
+{
+  const struct tl_view *view = &c->record.view;
+  struct tl_view next;
+
+  c->recheck = true;
+  if (c->phase == PHASE_NONE) {
+    c->lost_at = c->now;
+    tl_view_next (&next, view, random_id (c), c->node, NULL);
+    agree (c, KIND_REMOVE, &next, &c->record.uuid);
+    return;
+  }
+  c->peer_member = true; /* complete through the resync of this session */
+  say (c, "view %" PRIu64 ": node %s is a member", view->number, c->peer.node);
+  send_view (c, TL_VIEW, 0, &c->record.uuid, view);
+}
+
 static void
 acted (struct tl_core *c)
 {
@@ -258,13 +279,7 @@ acted (struct tl_core *c)
     acted_promote (c);
     break;
   case KIND_JOIN:
-    c->recheck = true;
-    if (c->phase == PHASE_NONE)
-      break;
-    c->peer_member = true; /* complete through the resync of this session */
-    say (c, "view %" PRIu64 ": node %s is a member", view->number,
-         c->peer.node);
-    send_view (c, TL_VIEW, 0, &c->record.uuid, view);
+    acted_join (c);
     break;
   case KIND_REMOVE:
     c->recheck = true;

@@ -79,6 +79,13 @@ promote_check (const struct tl_core *c, unsigned flags, char *why,
               c->peer.node);
     return TL_REFUSED;
   }
+  if (session && !is_member (c) && c->peer.member &&
+      c->peer.view.number >= c->record.view.number) {
+    snprintf (why, why_size,
+              "node %s is connected and has the data: promote it there",
+              c->peer.node);
+    return TL_REFUSED;
+  }
   if (force) {
     why[0] = '\0';
     return TL_DONE;
@@ -99,7 +106,12 @@ promote_check (const struct tl_core *c, unsigned flags, char *why,
     return TL_REFUSED;
   }
   why[0] = '\0';
-  if (session || c->config.arbiter || alone (c))
+  if (c->config.arbiter || alone (c))
+    return TL_DONE;
+  /* A peer that knows a view of this volume confirms that there is none
+   * beyond ours.
+   */
+  if (session && c->peer.view.number != 0)
     return TL_DONE;
   if (!(flags & TL_FENCED)) {
     snprintf (why, why_size,
@@ -168,6 +180,9 @@ promote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
            c->record.view.number);
     return;
   }
+  /* A peer without a record cannot agree; the operator's word stands. */
+  if (c->phase != PHASE_NONE && !c->config.arbiter && c->peer.view.number == 0)
+    session_end (c, true, "promoted");
   promote_view (c, *token, false);
 }
 

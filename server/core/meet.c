@@ -177,6 +177,13 @@ meet (struct tl_core *c)
   bool serving = c->peer.role == TL_PRIMARY;
 
   confirm (c);
+  if (c->record.view.number == 0 && !serving) {
+    /* V3: without a record this node confirms nothing.  It stores a view once
+     * there is a primary to be filled from.
+     */
+    c->phase = PHASE_IDLE;
+    return;
+  }
   switch (order (c, &c->peer)) {
   case TL_DIVERGED:
     c->diverged = true;
@@ -284,8 +291,10 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
     session_end (c, true, "told a view that is older than ours");
     return;
   }
-  if ((flags & TL_PROPOSE) && is_member (c)) {
-    session_end (c, true, "asked to give up a copy that is complete");
+  if ((flags & TL_PROPOSE) && (is_member (c) || c->record.view.number == 0)) {
+    session_end (c, true,
+                 is_member (c) ? "asked to give up a copy that is complete"
+                               : "asked to confirm without a record");
     return;
   }
   /* V4: a target becomes a member in the session of its resync only. */

@@ -105,6 +105,7 @@ request_limit (const struct tl_core *c)
   case TL_POLICY_FREEZE:
     return NEVER;
   case TL_POLICY_ARBITER:
+  case TL_POLICY_CONTINUE:
     return c->config.deadline + ARBITER_GRACE;
   default:
     return c->config.deadline;

@@ -214,7 +214,7 @@ carry_store (struct cluster *c, unsigned i)
   struct node *n = &c->nodes[i];
   struct tl_event event = {.type = TL_EV_STORED, .stored = {.ok = true}};
 
-  if (!n->store_wanted || c->hold_stores)
+  if (!n->store_wanted || (c->hold_stores >> i & 1))
     return false;
   n->store_wanted = false;
   n->record = *tl_core_pending (n->core);

@@ -51,10 +51,10 @@ struct cluster {
   uint64_t now, random;
   bool arbiter;
   enum tl_policy policy;
-  bool link;        /* dials succeed, frames travel */
-  bool hold_acks;   /* acknowledgements stay on the way */
-  bool hold_frames; /* all frames do */
-  bool hold_stores; /* record writes stay on the way */
+  bool link;            /* dials succeed, frames travel */
+  bool hold_acks;       /* acknowledgements stay on the way */
+  bool hold_frames;     /* all frames do */
+  unsigned hold_stores; /* bit I: record writes of node I stay on the way */
   bool arbiter_up;
   bool arbiter_mute; /* it swaps, and its answer is lost */
   struct tl_uuid arbiter_uuid;

@@ -169,12 +169,12 @@ START_TEST (view_is_stored_first)
 {
   cluster_pair (&c, TL_POLICY_ARBITER);
   cluster_cut (&c, false);
-  c.hold_stores = true;
+  c.hold_stores = 1;
   cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
   cluster_run (&c);
   ck_assert (!r.done);
   ck_assert_uint_eq (c.arbiter_view.number, 1);
-  c.hold_stores = false;
+  c.hold_stores = 0;
   cluster_run (&c);
   ck_assert (r.done && r.core.error == 0);
   cluster_free (&c);
@@ -409,6 +409,89 @@ START_TEST (split_brain_is_held)
 }
 END_TEST
 
+/* V4: the target died while its join was being stored: the primary, which was
+ * serving alone, goes on alone.
+ */
+START_TEST (join_of_a_target_that_died)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  cluster_crash (&c, 1);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DEGRADE, TL_FENCED),
+                    TL_DONE);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  ck_assert (r.done && r.core.error == 0);
+  c.hold_stores = 1;
+  cluster_start (&c, 1);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert (c.nodes[0].store_wanted);
+  cluster_crash (&c, 1);
+  c.hold_stores = 0;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'y');
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->view.n_members, 1);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 4 * DEADLINE);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* V3: a node without its state file confirms nothing. */
+START_TEST (lost_record_confirms_nothing)
+{
+  cluster_pair (&c, TL_POLICY_CONTINUE);
+  cluster_cut (&c, false);
+  cluster_run (&c);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x'); /* alone, in view 2 */
+  ck_assert (r.done && r.core.error == 0);
+  cluster_crash (&c, 0);
+  c.nodes[0].has_record = false;
+  c.link = true;
+  cluster_start (&c, 0);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTED);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_REFUSED);
+  /* The operator's assertion is another matter. */
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FENCED),
+                    TL_DONE);
+  cluster_pass (&c, 4 * DEADLINE);
+  ck_assert_uint_eq (status_of (1)->copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* Force is refused where the data is at hand. */
+START_TEST (force_does_not_wipe_the_good_copy)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  cluster_crash (&c, 0);
+  cluster_start (&c, 0);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, TL_FORCE),
+                    TL_REFUSED);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 'x');
+  cluster_free (&c);
+}
+END_TEST
+
+/* Policy continue: a partner that hangs costs the deadline, no error. */
+START_TEST (continue_goes_on_past_a_frozen_partner)
+{
+  cluster_pair (&c, TL_POLICY_CONTINUE);
+  c.hold_frames = true;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_pass (&c, DEADLINE - 20000);
+  ck_assert (!r.done);
+  cluster_pass (&c, 40000);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->copies, 1);
+  cluster_free (&c);
+}
+END_TEST
+
 /* A frame of another view ends the session, and nothing is applied. */
 START_TEST (frame_of_another_view_is_refused)
 {
@@ -438,4 +521,7 @@ UNIT_MAIN ("rules", create_makes_two_members, write_waits_for_the_peer,
            roles_move_while_connected, demoted_is_promoted_again,
            creates_that_cross, overtaken_primary_steps_down,
            promotion_during_the_handshake, split_brain_is_held,
+           join_of_a_target_that_died, lost_record_confirms_nothing,
+           force_does_not_wipe_the_good_copy,
+           continue_goes_on_past_a_frozen_partner,
            frame_of_another_view_is_refused)
