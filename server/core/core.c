@@ -238,8 +238,7 @@ wake (const struct tl_core *c)
 
   if (c->stopped)
     return NEVER;
-  if (c->recheck || (c->resync.active && c->phase == PHASE_SOURCE &&
-                     c->resync.n_chunks == 0 && c->resync.done_sequence == 0))
+  if (c->recheck || c->resync.more)
     return c->now; /* the update was full */
   at = earlier (session_wake (c), agree_wake (c));
   at = earlier (at, requests_wake (c));
@@ -390,7 +389,11 @@ tl_core_step (struct tl_core *c, const struct tl_event *event,
   consider_members (c);
   if (c->recheck)
     requests_recheck (c);
-  source_pump (c);
+  /* The write of a request is still to be carried out: until then the map of
+   * what exists is not to be believed.
+   */
+  if (event->type != TL_EV_REQUEST)
+    source_pump (c);
   consider_dial (c);
   update->wake = wake (c);
 }

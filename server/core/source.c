@@ -84,16 +84,21 @@ source_pump (struct tl_core *c)
 {
   const struct tl_map *allocated = c->config.allocated;
 
+  c->resync.more = false;
   if (c->phase != PHASE_SOURCE || !c->resync.active ||
       c->resync.done_sequence != 0)
     return;
 
-  while (c->resync.n_chunks < CHUNKS && room (c, 8)) {
+  while (c->resync.n_chunks < CHUNKS) {
     uint64_t first = tl_map_next (&c->dirty, c->resync.cursor, true);
     uint64_t most = CHUNK_BLOCKS, count;
     struct tl_action *action;
     bool exists;
 
+    if (!room (c, 8)) {
+      c->resync.more = true;
+      return;
+    }
     if (first == c->dirty.blocks) {
       if (c->resync.n_chunks > 0)
         return;

@@ -416,6 +416,17 @@ cluster_write (struct cluster *c, unsigned i, struct unit_request *r,
 }
 
 void
+cluster_zero (struct cluster *c, unsigned i, struct unit_request *r,
+              uint64_t offset, uint32_t length)
+{
+  memset (r, 0, sizeof *r);
+  r->core.op = TL_OP_ZERO;
+  r->core.offset = offset;
+  r->core.length = length;
+  submit (c, i, r);
+}
+
+void
 cluster_read (struct cluster *c, unsigned i, struct unit_request *r,
               uint64_t offset, uint32_t length)
 {

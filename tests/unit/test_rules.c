@@ -492,6 +492,50 @@ START_TEST (continue_goes_on_past_a_frozen_partner)
 }
 END_TEST
 
+/* A chunk says what the store holds at its place in the stream, also where a
+ * write made its block exist only just before.
+ */
+START_TEST (chunk_does_not_overtake_a_write)
+{
+  static struct unit_request zeroes[5], reads[21];
+  struct tl_frame ack;
+
+  cluster_init (&c, TL_POLICY_ERROR);
+  c.arbiter = true;
+  cluster_start (&c, 0);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 100000);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), TL_DONE);
+  cluster_cut (&c, false);
+  cluster_run (&c);
+  for (unsigned i = 0; i < 5; i++)
+    cluster_zero (&c, 0, &zeroes[i], 2 * i * TL_BLOCK, TL_BLOCK);
+  c.hold_acks = c.link = true;
+  cluster_pass (&c, 100000);
+  ck_assert_uint_eq (status_of (0)->resyncs, 1);
+  for (unsigned i = 0; i < 21; i++)
+    cluster_read (&c, 0, &reads[i], 0, TL_BLOCK);
+  /* Sync-begin and the first chunk are acknowledged: the reads go, and fill
+   * the update, so that the window has room at the next step.
+   */
+  ck_assert_uint_ge (c.pipes[1].n, 1);
+  ack = c.pipes[1].packets[0].frame;
+  ck_assert_int_eq (ack.type, TL_ACK);
+  ack.sequence = 2;
+  cluster_inject (&c, 0, &ack, NULL);
+  cluster_write (&c, 0, &r, 8 * TL_BLOCK, TL_BLOCK, 'x');
+  c.pipes[1].n = 0;
+  c.hold_acks = false;
+  cluster_write (&c, 0, &r2, 15 * TL_BLOCK, TL_BLOCK, 'y');
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->out_of_sync, 0);
+  ck_assert_int_eq (c.nodes[1].bytes[8 * TL_BLOCK], 'x');
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
 /* A frame of another view ends the session, and nothing is applied. */
 START_TEST (frame_of_another_view_is_refused)
 {
@@ -524,4 +568,4 @@ UNIT_MAIN ("rules", create_makes_two_members, write_waits_for_the_peer,
            join_of_a_target_that_died, lost_record_confirms_nothing,
            force_does_not_wipe_the_good_copy,
            continue_goes_on_past_a_frozen_partner,
-           frame_of_another_view_is_refused)
+           chunk_does_not_overtake_a_write, frame_of_another_view_is_refused)
