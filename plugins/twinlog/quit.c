@@ -1,4 +1,5 @@
 #include "quit.h"
+#include "log.h"
 
 #include "net/node.h"
 
@@ -40,6 +41,8 @@ watch (void *opaque)
 
   while (nbdkit_nanosleep (3600, 0) == 0)
     continue;
+  /* It also explains the error about a sleep that nbdkit has just logged. */
+  tl_log_line (NULL, false, "nbdkit ends: the node stops");
   tl_node_stop (watched);
 
   pthread_mutex_lock (&lock);
