@@ -17,8 +17,7 @@ new_loop() {
   local -n device=$1
   local file=$2
   shift 2
-  device=$(losetup -f --show "$@" "$file" 2>>"$WORKDIR/loop.log") || return 1
-  LOOPED+=("$device")
+  device=$(losetup -f --show "$@" "$file" 2>>"$WORKDIR/loop.log")
 }
 
 file_has_size() {
@@ -30,7 +29,6 @@ attach() {
   FUSE_COUNT=$((FUSE_COUNT + 1))
   local point=$WORKDIR/fuse-$FUSE_COUNT
   mkdir "$point"
-  FUSED+=("$point")
   background "$WORKDIR/nbdfuse.log" nbdfuse -C 4 "$point/$VOLUME" --unix "$1"
   FUSE_PID=$STARTED
   FUSE_POINT=$point
@@ -66,7 +64,6 @@ find_out_about_device() {
     return
   fi
   mkdir "$WORKDIR/fuse-0"
-  FUSED+=("$WORKDIR/fuse-0")
   background "$WORKDIR/nbdfuse.log" \
     nbdfuse "$WORKDIR/fuse-0/try" --command nbdkit -s memory 1M
   if ! wait_until 10 file_has_size "$WORKDIR/fuse-0/try"; then
@@ -87,7 +84,6 @@ make_file_systems() {
     new_loop "DATA[$fs]" "$WORKDIR/$fs.disk" ||
       fail "no loop device for the data disk" "$WORKDIR/loop.log"
     mkdir "$WORKDIR/$fs"
-    MOUNTED+=("$WORKDIR/$fs")
   done
   {
     mkfs.xfs -q -f -l "logdev=${LOG[xfs]},size=$LOG_SIZE" "${DATA[xfs]}" &&

@@ -33,12 +33,8 @@ wait_until() {
   done
 }
 
-# What this script has to take away again.
-MOUNTED=() # mount points of file systems on loop devices
-FUSED=()   # mount points of nbdfuse
-LOOPED=()  # loop devices
-RUNNING=() # process ids, all children of this shell
-WRITERS=() # those of them that use a mount
+# The folder all of the work lives in. What has to be taken away again is found
+# by it, and not by lists, which an interrupt could leave one entry short.
 WORKDIR=
 
 # A process id may have been given to a stranger since.
@@ -59,7 +55,6 @@ background() {
   setsid "$@" >>"$log" 2>&1 </dev/null &
   STARTED=$!
   disown "$STARTED"
-  RUNNING+=("$STARTED")
 }
 
 # end_process PID: TERM, then KILL; returns when it is gone.
@@ -75,23 +70,41 @@ end_process() {
 
 # A device may be busy for a moment after its last user has gone.
 unmount() {
-  mountpoint -q "$1" || grep -qs " $1 " /proc/self/mounts || return 0
+  is_mounted "$1" || return 0
   wait_until 10 umount "$1" 2>/dev/null || umount -l "$1"
+}
+
+is_mounted() {
+  grep -qs " $1 " /proc/self/mounts
 }
 
 loop_is_free() {
   ! losetup "$1" >/dev/null 2>&1
 }
 
-# detach_loop DEVICE: and forgets it, since others may get its number next.
 detach_loop() {
-  local device keep=()
   losetup -d "$1" 2>/dev/null || true
-  wait_until 10 loop_is_free "$1" || return 1
-  for device in "${LOOPED[@]}"; do
-    [ "$device" = "$1" ] || keep+=("$device")
-  done
-  LOOPED=("${keep[@]}")
+  wait_until 10 loop_is_free "$1"
+}
+
+# Mount points in $WORKDIR, the newest first: `our_mounts fuse` those of
+# nbdfuse, `our_mounts disk` the others.
+our_mounts() {
+  awk -v dir="$WORKDIR/" -v kind="$1" \
+    'index($2, dir) == 1 && (kind == "fuse") == ($3 ~ /^fuse/) { print $2 }' \
+    /proc/self/mounts | tac
+}
+
+our_loops() {
+  losetup --noheadings --raw --output NAME,BACK-FILE |
+    awk -v dir="$WORKDIR/" 'index($2, dir) == 1 { print $1 }'
+}
+
+# Processes that `background` started: `our_processes server` what serves
+# devices, `our_processes user` what uses them.
+our_processes() {
+  ps -o pid=,sid=,comm= --ppid $$ | awk -v kind="$1" '$1 == $2 &&
+    (kind == "server") == ($3 ~ /^nbd(kit|fuse)/) { print $1 }'
 }
 
 # Takes everything down, whatever state it is in, and may be called twice.
@@ -99,37 +112,39 @@ clean_up() {
   local i
   set +e
   trap '' INT TERM HUP
-  # Processes that use the mounts first, then the file systems, the devices
-  # below them, and last what serves those.
-  for i in "${WRITERS[@]}"; do
+  if [ -z "$WORKDIR" ]; then
+    return
+  fi
+  # What uses the mounts first, then the file systems, the devices below them,
+  # and last what serves those.
+  for i in $(our_processes user); do
     end_process "$i"
   done
-  for i in "${MOUNTED[@]}"; do
+  for i in $(our_mounts disk); do
     unmount "$i"
   done
-  for i in "${LOOPED[@]}"; do
+  for i in $(our_loops); do
     detach_loop "$i"
   done
-  for i in "${FUSED[@]}"; do
+  for i in $(our_mounts fuse); do
     unmount "$i"
   done
-  for ((i = ${#RUNNING[@]} - 1; i >= 0; i--)); do
-    end_process "${RUNNING[i]}"
+  for i in $(our_processes server); do
+    end_process "$i"
   done
-  MOUNTED=() FUSED=() RUNNING=() WRITERS=()
-  if [ -n "$WORKDIR" ]; then
-    rm -rf --one-file-system "$WORKDIR"
-    WORKDIR=
-  fi
+  rm -rf --one-file-system "$WORKDIR"
+  WORKDIR=
 }
 
-# begin_work: the folder all of it lives in, and the promise to remove it.
+# begin_work: makes that folder, and sees to it that nothing stays behind.
 begin_work() {
-  WORKDIR=$(mktemp -d "${TMPDIR:-/tmp}/twinlog.XXXXXX")
   trap clean_up EXIT
   trap 'exit 129' HUP
   trap 'exit 130' INT
   trap 'exit 143' TERM
+  WORKDIR=$(mktemp -d "$(realpath "${TMPDIR:-/tmp}")/twinlog.XXXXXX")
+  [[ $WORKDIR != *[[:space:]]* ]] ||
+    fail "set TMPDIR to a folder without a space in its path"
   # A server that is killed takes nbdfuse with it: no core files of that.
   ulimit -c 0
 }
