@@ -139,6 +139,7 @@ struct tl_core {
   uint64_t heard, spoke;
   uint64_t lost_at; /* primary: since when a member is away; 0: it is not */
   char disconnect_reason[256];
+  bool dial_reason;       /* it is of a connection that was never made */
   uint64_t said[REASONS]; /* hashes of the reasons logged since the last
                            * session began */
 

@@ -144,8 +144,15 @@ try_read (struct tl_core *c, struct tl_request *r)
 {
   bool both = mirroring (c) && c->peer_member;
 
-  if (!alone (c) ? is_dirty (c, r) || (!both && c->config.arbiter) : !sole (c))
+  if (alone (c)) {
+    if (!sole (c))
+      return false;
+  } else if (is_dirty (c, r)) {
     return false;
+  } else if (!both && (c->config.arbiter || c->phase != PHASE_NONE)) {
+    /* It must be confirmed; or the peer is just about to tell what differs. */
+    return false;
+  }
   act (c, TL_DO_READ)->request = r;
   if (alone (c) || !both) {
     done (c, r, 0);

@@ -126,15 +126,19 @@ back_off (struct tl_core *c)
   c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
 }
 
-/* Remember why there is no connection.  The operator is told of each reason
- * once between two sessions, not at every try.
+/* Remember why there is no connection.  Status keeps why the last one ended,
+ * or was refused, rather than that another could not be made since; the
+ * operator is told of each reason once between two sessions, not at every try.
  */
 static void
-disconnected (struct tl_core *c, const char *reason)
+disconnected (struct tl_core *c, const char *reason, bool dial)
 {
   uint64_t hash = tl_payload_checksum (reason, strlen (reason) + 1);
 
-  snprintf (c->disconnect_reason, sizeof c->disconnect_reason, "%s", reason);
+  if (!dial || c->dial_reason || c->disconnect_reason[0] == '\0') {
+    snprintf (c->disconnect_reason, sizeof c->disconnect_reason, "%s", reason);
+    c->dial_reason = dial;
+  }
   for (unsigned i = 0; i < REASONS; i++)
     if (c->said[i] == hash)
       return;
@@ -202,19 +206,19 @@ conn_down (struct tl_core *c, uint32_t id, const char *reason)
     c->dialling = false;
     back_off (c);
     if (c->phase == PHASE_NONE)
-      disconnected (c, reason);
+      disconnected (c, reason, true);
   } else if (c->phase != PHASE_NONE && id == c->session) {
     session_end (c, false, "%s", reason);
   } else if (id == c->dial) {
     c->dial = 0;
     back_off (c);
     if (c->phase == PHASE_NONE)
-      disconnected (c, reason);
+      disconnected (c, reason, false);
   } else if (id == c->accept) {
     c->accept = 0;
     c->candidate = false;
     if (c->phase == PHASE_NONE)
-      disconnected (c, reason);
+      disconnected (c, reason, false);
   }
 }
 
@@ -357,7 +361,7 @@ session_end (struct tl_core *c, bool bye, const char *format, ...)
   c->told.waiting = false;
   c->dial_at = c->now;
   memset (c->said, 0, sizeof c->said);
-  disconnected (c, why);
+  disconnected (c, why, false);
   changed (c);
   requests_unsent (c);
   reply (c, &c->create_token, TL_DONE,

@@ -82,7 +82,8 @@ int tl_node_flush (struct tl_node *node, struct tl_client *client);
  * -1 to stop; or an errno value, as of tl_node_read, where the node does not
  * serve.
  */
-int tl_node_extents (struct tl_node *node, uint32_t length, uint64_t offset,
+int tl_node_extents (struct tl_node *node, struct tl_client *client,
+                     uint32_t length, uint64_t offset,
                      int (*extent) (void *opaque, uint64_t offset,
                                     uint64_t length, bool allocated),
                      void *opaque);

@@ -271,24 +271,19 @@ tl_snapshot_take (struct tl_node *node, struct tl_call *call)
  * before the map was looked at is on all members once it is answered.
  */
 int
-tl_node_extents (struct tl_node *node, uint32_t length, uint64_t offset,
+tl_node_extents (struct tl_node *node, struct tl_client *client,
+                 uint32_t length, uint64_t offset,
                  int (*extent) (void *opaque, uint64_t offset, uint64_t length,
                                 bool allocated),
                  void *opaque)
 {
   struct tl_snapshot snapshot = {.end = offset + length};
-  uint64_t epoch;
-
   if (!in_range (node, length, offset))
     return EIO;
-  tl_lock (node);
-  epoch = tl_core_epoch (node->core);
-  tl_unlock (node);
-
   while (offset < snapshot.end) {
     struct tl_inside inside = {.number = 0};
     struct tl_call call = {
-        .request = {.op = TL_OP_READ, .offset = offset, .epoch = epoch},
+        .request = {.op = TL_OP_READ, .offset = offset, .epoch = client->epoch},
         .snapshot = &snapshot,
         .inside = &inside,
         .last = true};
