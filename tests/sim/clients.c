@@ -6,6 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
+/* Who asks, where it is none of the clients: */
+#define FINAL (-1)  /* the last check of a run */
+#define NOBODY (-2) /* a client that has turned elsewhere */
+
 void
 clients_reset (struct sim *sim)
 {
@@ -15,11 +19,13 @@ clients_reset (struct sim *sim)
   for (unsigned i = 0; i < OPS; i++)
     clients->ops[i].used = false;
   clients->paused_until = 0;
+  clients->avoided_until = 0;
   clients->outstanding = 0;
   clients->think = rng_between (&sim->rng, 2 * MS, 12 * MS);
   clients->reads = (unsigned)rng_between (&sim->rng, 10, 40);
   for (unsigned i = 0; i < CLIENTS; i++) {
     clients->client[i].node = -1;
+    clients->client[i].reader = i == 0;
     clients->client[i].depth = (unsigned)rng_between (&sim->rng, 1, 6);
     sim_at (sim, rng_below (&sim->rng, 20 * MS), K_CLIENT, NULL, i, 0);
   }
@@ -69,14 +75,14 @@ op_free (struct sim *sim, struct op *op)
 
 /* Choose what to do and where.  Half of all requests meet in a few blocks. */
 static void
-choose (struct sim *sim, struct tl_request *request)
+choose (struct sim *sim, struct tl_request *request, bool reader)
 {
   struct rng *rng = &sim->rng;
   unsigned what = (unsigned)rng_below (rng, 100);
   uint64_t blocks = sim->blocks, most = OP_BLOCKS;
   uint64_t first, count;
 
-  if (what < sim->clients.reads)
+  if (reader || what < sim->clients.reads)
     request->op = TL_OP_READ;
   else if (what < sim->clients.reads + 4)
     request->op = TL_OP_FLUSH;
@@ -154,6 +160,73 @@ attach (struct sim *sim, struct client *client)
   }
 }
 
+/* A client turns elsewhere and leaves what it has outstanding to its fate. */
+static void
+turn_away (struct sim *sim, int number)
+{
+  struct client *client = &sim->clients.client[number];
+
+  for (unsigned k = 0; k < OPS; k++)
+    if (sim->clients.ops[k].used && sim->clients.ops[k].client == number)
+      sim->clients.ops[k].client = NOBODY;
+  client->outstanding = 0;
+  detach (sim, client);
+}
+
+/* A node has become primary: some of the other node's clients turn to it. */
+void
+clients_turn (struct sim *sim, const struct node *primary)
+{
+  for (int i = 0; i < CLIENTS; i++) {
+    int node = sim->clients.client[i].node;
+
+    if (node >= 0 && node != primary->index && rng_percent (&sim->rng, 50))
+      turn_away (sim, i);
+  }
+}
+
+/* Those who write leave NODE and do not come back before UNTIL. */
+void
+clients_avoid (struct sim *sim, const struct node *node, uint64_t until)
+{
+  sim->clients.avoided = node->index;
+  sim->clients.avoided_until = until;
+  for (int i = 0; i < CLIENTS; i++) {
+    struct client *client = &sim->clients.client[i];
+
+    if (client->node == node->index && !client->reader)
+      turn_away (sim, i);
+  }
+}
+
+static void
+issue (struct sim *sim, int number)
+{
+  struct client *client = &sim->clients.client[number];
+  struct node *node = &sim->nodes[client->node];
+  struct op *op;
+
+  if (client->outstanding >= client->depth || node->frozen_until > sim->now)
+    return;
+  op = op_new (sim, number, node);
+  if (!op)
+    return;
+  choose (sim, &op->request, client->reader);
+  op->request.epoch = client->epoch;
+  enter (sim, node, op);
+}
+
+/* NODE runs again after a freeze: its clients have requests ready. */
+void
+clients_thaw (struct sim *sim, struct node *node)
+{
+  TRACE (sim, "%s: thaws", node->name);
+  for (int i = 0; i < CLIENTS && !sim->violated; i++)
+    for (unsigned n = 0; n < 3; n++)
+      if (sim->clients.client[i].node == node->index)
+        issue (sim, i);
+}
+
 void
 clients_tick (struct sim *sim, uint64_t number)
 {
@@ -173,21 +246,8 @@ clients_tick (struct sim *sim, uint64_t number)
     think *= 4; /* nobody lets it in */
   sim_at (sim, sim->now + rng_between (rng, think / 8, think * 2), K_CLIENT,
           NULL, number, 0);
-  if (client->node < 0 || client->outstanding >= client->depth)
-    return;
-
-  struct node *node = &sim->nodes[client->node];
-
-  if (node->frozen_until > sim->now)
-    return;
-
-  struct op *op = op_new (sim, (int)number, node);
-
-  if (!op)
-    return;
-  choose (sim, &op->request);
-  op->request.epoch = client->epoch;
-  enter (sim, node, op);
+  if (client->node >= 0)
+    issue (sim, (int)number);
 }
 
 void
@@ -199,11 +259,14 @@ clients_done (struct sim *sim, struct op *op)
     oracle_done (sim, op);
   else
     sim_count (sim, T_FAILED);
-  if (op->client < 0) {
+  if (op->client == FINAL) {
     sim->schedule.final_reads--;
     sim->schedule.final_failed += error != 0;
-  } else if (error == ESHUTDOWN || (error != 0 && rng_percent (&sim->rng, 30)))
+  } else if (op->client != NOBODY &&
+             (error == ESHUTDOWN ||
+              (error != 0 && rng_percent (&sim->rng, 30)))) {
     detach (sim, &sim->clients.client[op->client]);
+  }
   op_free (sim, op);
 }
 
@@ -233,7 +296,7 @@ clients_attached (struct sim *sim, const struct node *node)
 bool
 clients_final_read (struct sim *sim, struct node *node, unsigned block)
 {
-  struct op *op = op_new (sim, -1, node);
+  struct op *op = op_new (sim, FINAL, node);
 
   if (!op)
     return false;

@@ -273,9 +273,11 @@ network_node_died (struct sim *sim, struct node *node, bool orderly)
     net->live++;
 }
 
-/* Fault: one connection breaks.  One side may not notice. */
+/* Fault: one connection breaks.  One side may not notice: DEAF, the index of a
+ * node, or whoever chance picks where it is -1.
+ */
 bool
-network_cut (struct sim *sim)
+network_cut (struct sim *sim, int deaf_node)
 {
   struct network *net = &sim->network;
   struct conn *conn = NULL;
@@ -293,8 +295,11 @@ network_cut (struct sim *sim)
   if (!conn)
     return false;
 
-  bool half = rng_percent (&sim->rng, 30);
+  bool half = deaf_node >= 0 || rng_percent (&sim->rng, 30);
   unsigned deaf = (unsigned)rng_below (&sim->rng, 2);
+
+  if (deaf_node >= 0)
+    deaf = conn->ends[0].node == deaf_node ? 0 : 1;
 
   sim_count (sim, half ? T_HALF_OPEN : T_CUTS);
   TRACE (sim, "fault: connection %s–%s is cut%s", sim->nodes[0].name,

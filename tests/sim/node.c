@@ -74,6 +74,8 @@ gone (struct sim *sim, struct node *node, bool orderly)
   sim->resyncs += status->resyncs;
   sim->resyncs_full += status->resyncs_full;
 
+  node->died_member = node_member (node);
+
   /* A write of the record that was under way was made, or not. */
   if (node->storing && rng_percent (&sim->rng, 50)) {
     node->record = node->writing;
@@ -166,6 +168,14 @@ node_stored (struct sim *sim, struct node *node, bool ok)
          ok ? "stored" : "could not be stored",
          sim_view_text (&node->writing.view));
   node_step (sim, node, &event);
+}
+
+/* Does the node's record, now or when it died, count its RAM as a member? */
+bool
+node_member (const struct node *node)
+{
+  return node->alive ? node->record.incarnation == node->incarnation
+                     : node->died_member;
 }
 
 const struct tl_status *

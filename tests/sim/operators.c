@@ -228,8 +228,12 @@ move (struct sim *sim, struct node *primary)
 
   if (!node_connected (sim, primary) || !other->alive)
     return;
-  sim->clients.paused_until = sim->now + rng_between (&sim->rng, 0, 60 * MS);
   sim->schedule.demote_next = other->index;
+  if (rng_percent (&sim->rng, 40)) {
+    operators_send (sim, primary, TL_CMD_DEMOTE, TL_DISCONNECT, 0);
+    return;
+  }
+  sim->clients.paused_until = sim->now + rng_between (&sim->rng, 0, 60 * MS);
   operators_send (sim, primary, TL_CMD_DEMOTE, 0,
                   rng_below (&sim->rng, 50 * MS));
 }
@@ -276,9 +280,15 @@ operators_meddle (struct sim *sim)
     enum tl_command command;
     unsigned flags;
   } choices[] = {
-      {TL_CMD_CREATE, 0},  {TL_CMD_PROMOTE, 0},         {TL_CMD_PROMOTE, 0},
-      {TL_CMD_PROMOTE, 0}, {TL_CMD_PROMOTE, TL_FENCED}, {TL_CMD_DEMOTE, 0},
-      {TL_CMD_DEGRADE, 0}, {TL_CMD_DEGRADE, TL_FENCED}, {TL_CMD_DEMOTE, 0},
+      {TL_CMD_CREATE, 0},
+      {TL_CMD_PROMOTE, 0},
+      {TL_CMD_PROMOTE, 0},
+      {TL_CMD_PROMOTE, 0},
+      {TL_CMD_PROMOTE, TL_FENCED},
+      {TL_CMD_DEMOTE, 0},
+      {TL_CMD_DEGRADE, 0},
+      {TL_CMD_DEGRADE, TL_FENCED},
+      {TL_CMD_DEMOTE, TL_DISCONNECT},
   };
   struct node *node = &sim->nodes[rng_below (&sim->rng, NODES)];
   unsigned pick =

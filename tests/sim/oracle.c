@@ -101,7 +101,7 @@ check_other (struct sim *sim, struct node *node, struct op *op,
 
   /* A member that lost its RAM, and with it its membership, cannot serve: a
    * read may go without it. */
-  if (read && other->alive && other->record.incarnation != other->incarnation)
+  if (read && !node_member (other))
     return;
   if (other->alive) {
     tl_store_read (other->store, op->request.offset, op->request.length,
@@ -259,6 +259,7 @@ promoted (struct sim *sim, struct node *node)
     }
     sector->base = seen[i].most;
   }
+  clients_turn (sim, node);
 }
 
 /* G2: a primary that claims two copies has a partner that may take over.  It

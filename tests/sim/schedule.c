@@ -19,6 +19,7 @@ enum fault {
   F_ARBITER,
   F_MEDDLE,
   F_PAUSE,
+  F_TAKEOVER,
   FAULTS
 };
 
@@ -55,10 +56,11 @@ weigh (struct sim *sim)
 {
   struct schedule *schedule = &sim->schedule;
   static const unsigned usual[FAULTS] = {
-      [F_NOTHING] = 20, [F_CRASH_PRIMARY] = 12, [F_CRASH_SECONDARY] = 8,
-      [F_STOP] = 3,     [F_CUT] = 12,           [F_DOWN] = 8,
-      [F_ONE_WAY] = 6,  [F_FREEZE] = 5,         [F_DISK] = 4,
-      [F_ARBITER] = 6,  [F_MEDDLE] = 10,        [F_PAUSE] = 6,
+      [F_NOTHING] = 20,  [F_CRASH_PRIMARY] = 12, [F_CRASH_SECONDARY] = 8,
+      [F_STOP] = 3,      [F_CUT] = 12,           [F_DOWN] = 8,
+      [F_ONE_WAY] = 6,   [F_FREEZE] = 5,         [F_DISK] = 4,
+      [F_ARBITER] = 6,   [F_MEDDLE] = 10,        [F_PAUSE] = 6,
+      [F_TAKEOVER] = 10,
   };
 
   memcpy (schedule->weights, usual, sizeof usual);
@@ -161,9 +163,8 @@ lose (struct sim *sim, struct node *node, bool stop)
 }
 
 static void
-freeze (struct sim *sim)
+freeze (struct sim *sim, struct node *node)
 {
-  struct node *node = &sim->nodes[rng_below (&sim->rng, NODES)];
   uint64_t span =
       rng_between (&sim->rng, sim->deadline / 10, sim->deadline * 3);
 
@@ -171,6 +172,11 @@ freeze (struct sim *sim)
     return;
   sim_count (sim, T_FREEZES);
   node->frozen_until = sim->now + span;
+
+  /* Its clients' requests may be faster than what else has piled up. */
+  if (rng_percent (&sim->rng, 60))
+    sim_at (sim, node->frozen_until, K_THAW, NULL, (uint64_t)node->index,
+            node->life);
   TRACE (sim, "fault: %s is frozen for %.0f ms", node->name,
          (double)span / 1000);
 }
@@ -186,7 +192,55 @@ link_down (struct sim *sim, unsigned directions)
          directions);
   network_down (sim, directions, sim->now + span);
   if (rng_percent (&sim->rng, 40))
-    network_cut (sim);
+    network_cut (sim, -1);
+}
+
+/* The primary lives but cannot be reached, and the other node is promoted: the
+ * arbiter decides between them.
+ */
+void
+schedule_takeover (struct sim *sim, struct node *primary)
+{
+  struct node *other = node_other (sim, primary);
+  struct rng *rng = &sim->rng;
+
+  if (!node_primary (sim, primary) || !other->alive)
+    return;
+  sim_count (sim, T_TAKEOVERS);
+  switch (rng_below (rng, 4)) {
+  case 0:
+    freeze (sim, primary);
+    break;
+  case 1:
+    network_cut (sim, primary->index);
+    break;
+  case 2:
+    link_down (sim, 3);
+    break;
+  default:
+    link_down (sim, (unsigned)rng_between (rng, 1, 2));
+    break;
+  }
+  for (unsigned i = 0; i < 4; i++)
+    operators_send (sim, other, TL_CMD_PROMOTE, 0,
+                    i * sim->deadline / 2 + rng_below (rng, sim->deadline / 4));
+}
+
+/* Prepare one.  Often those who write have turned away before, and only a
+ * reader is left to be told stale content.
+ */
+static void
+take_over (struct sim *sim, struct node *primary)
+{
+  uint64_t delay = 0;
+
+  if (!sim->with_arbiter || !node_primary (sim, primary))
+    return;
+  if (rng_percent (&sim->rng, 50)) {
+    delay = rng_between (&sim->rng, 10 * MS, 60 * MS);
+    clients_avoid (sim, primary, sim->now + 2 * sim->deadline);
+  }
+  sim_at (sim, sim->now + delay, K_TAKEOVER, primary, 0, 0);
 }
 
 static enum fault
@@ -234,7 +288,7 @@ strike (struct sim *sim)
     lose (sim, any, true);
     break;
   case F_CUT:
-    network_cut (sim);
+    network_cut (sim, -1);
     break;
   case F_DOWN:
     link_down (sim, 3);
@@ -243,7 +297,7 @@ strike (struct sim *sim)
     link_down (sim, (unsigned)rng_between (rng, 1, 2));
     break;
   case F_FREEZE:
-    freeze (sim);
+    freeze (sim, any);
     break;
   case F_DISK:
     any->disk_bad_until = sim->now + rng_below (rng, sim->deadline);
@@ -261,6 +315,9 @@ strike (struct sim *sim)
     break;
   case F_PAUSE:
     sim->clients.paused_until = sim->now + rng_below (rng, 100 * MS);
+    break;
+  case F_TAKEOVER:
+    take_over (sim, primary);
     break;
   default:
     break;

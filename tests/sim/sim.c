@@ -78,6 +78,11 @@ dispatch (struct sim *sim, const struct entry *entry)
   case K_CLIENT:
     clients_tick (sim, entry->a);
     break;
+  case K_THAW:
+    node = &sim->nodes[entry->a];
+    if (node->alive && node->life == entry->b)
+      clients_thaw (sim, node);
+    break;
   case K_COMMAND:
     operators_command (sim, node, (enum tl_command)entry->a,
                        (unsigned)entry->b);
@@ -92,6 +97,9 @@ dispatch (struct sim *sim, const struct entry *entry)
     break;
   case K_SCHEDULE:
     schedule_tick (sim);
+    break;
+  case K_TAKEOVER:
+    schedule_takeover (sim, node);
     break;
   case K_HEAL:
     heal_tick (sim);

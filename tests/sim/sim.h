@@ -54,6 +54,7 @@ enum total {
   T_ARBITER_DOWN,
   T_COMMANDS,
   T_REFUSED,
+  T_TAKEOVERS,
   T_PROMOTIONS,
   T_RESYNCS_FULL,
   T_RESYNCS_PARTIAL,
@@ -88,9 +89,11 @@ enum kind {
   K_QUESTION,  /* a: question; it reaches the arbiter */
   K_ANSWER,    /* node; a: question, b: 1 if nothing comes back */
   K_CLIENT,    /* a: client */
+  K_THAW,      /* a: node, b: its life */
   K_COMMAND,   /* node; a: command, b: flags */
   K_RESTART,   /* a: node */
   K_SCHEDULE,
+  K_TAKEOVER, /* node */
   K_HEAL
 };
 
@@ -128,8 +131,9 @@ struct node {
   bool alive;
   uint32_t life; /* counts starts */
   uint64_t incarnation;
-  uint64_t born;  /* time of the last start */
-  uint64_t died;  /* time of the last death */
+  uint64_t born; /* time of the last start */
+  uint64_t died; /* time of the last death */
+  bool died_member;
   uint64_t clock; /* what this life's monotonic clock is ahead of ours */
   uint64_t frozen_until;
   struct tl_core *core;
@@ -256,13 +260,16 @@ struct client {
   uint64_t epoch;
   unsigned outstanding;
   unsigned depth;
+  bool reader; /* it only reads */
 };
 
 struct clients {
   struct client client[CLIENTS];
   struct op ops[OPS];
   uint64_t paused_until; /* they finish and leave */
-  uint64_t think;        /* mean time between requests */
+  int avoided;           /* those who write keep away from this node ... */
+  uint64_t avoided_until;
+  uint64_t think; /* mean time between requests */
   unsigned outstanding;
   unsigned reads; /* percent of requests */
 };
@@ -391,7 +398,7 @@ void network_send (struct sim *sim, struct node *node, uint32_t id,
                    const struct tl_frame *frame, const void *payload);
 void network_close (struct sim *sim, struct node *node, uint32_t id);
 void network_node_died (struct sim *sim, struct node *node, bool orderly);
-bool network_cut (struct sim *sim);
+bool network_cut (struct sim *sim, int deaf_node);
 void network_down (struct sim *sim, unsigned directions, uint64_t until);
 
 /* arbiter.c */
@@ -410,6 +417,7 @@ void node_step (struct sim *sim, struct node *node, struct tl_event *event);
 void node_wake (struct sim *sim, struct node *node, uint64_t generation);
 void node_stored (struct sim *sim, struct node *node, bool ok);
 const struct tl_status *node_status (struct sim *sim, struct node *node);
+bool node_member (const struct node *node);
 bool node_primary (struct sim *sim, struct node *node);
 bool node_connected (struct sim *sim, struct node *node);
 
@@ -447,6 +455,9 @@ void content_raise (struct sector *sector, uint64_t index);
 /* clients.c */
 void clients_reset (struct sim *sim);
 void clients_tick (struct sim *sim, uint64_t client);
+void clients_turn (struct sim *sim, const struct node *primary);
+void clients_thaw (struct sim *sim, struct node *node);
+void clients_avoid (struct sim *sim, const struct node *node, uint64_t until);
 void clients_done (struct sim *sim, struct op *op);
 void clients_node_died (struct sim *sim, struct node *node);
 unsigned clients_attached (struct sim *sim, const struct node *node);
@@ -455,6 +466,7 @@ bool clients_final_read (struct sim *sim, struct node *node, unsigned block);
 /* schedule.c */
 void schedule_reset (struct sim *sim);
 void schedule_tick (struct sim *sim);
+void schedule_takeover (struct sim *sim, struct node *primary);
 void schedule_crash (struct sim *sim, struct node *node, const char *how);
 bool schedule_entitled (struct sim *sim, struct node *node);
 const struct tl_view *schedule_newest (struct sim *sim);

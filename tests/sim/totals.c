@@ -32,6 +32,7 @@ static const struct {
     {T_SWAPS_LOST, "swaps that lost", false},
     {T_COMMANDS, "commands", false},
     {T_REFUSED, "of these refused", false},
+    {T_TAKEOVERS, "takeovers tried from a primary that lives", false},
     {T_PROMOTIONS, "promotions", false},
     {T_RESYNCS_FULL, "resyncs, full", false},
     {T_RESYNCS_PARTIAL, "resyncs, partial", false},
