@@ -96,7 +96,7 @@ send_frame (struct sim *sim, struct node *node, struct tl_action *action)
          (unsigned long long)frame->sequence, (unsigned long long)frame->offset,
          frame->length, frame->flags, frame->payload);
   if (!sim->violated)
-    network_send (sim, node, action->conn, frame, payload);
+    wire_send (sim, node, action->conn, frame, payload);
 }
 
 static void

@@ -21,8 +21,8 @@ network_reset (struct sim *sim)
   memset (net, 0, sizeof *net);
 }
 
-static uint64_t
-delay (struct sim *sim)
+uint64_t
+network_delay (struct sim *sim)
 {
   struct network *net = &sim->network;
   uint64_t d = rng_between (&sim->rng, net->delay_min, net->delay_max);
@@ -61,8 +61,8 @@ network_dial (struct sim *sim, struct node *node)
     return;
   }
   node->dialling = true;
-  sim_at (sim, sim->now + delay (sim), K_DIAL, NULL, (uint64_t)node->index,
-          node->life);
+  sim_at (sim, sim->now + network_delay (sim), K_DIAL, NULL,
+          (uint64_t)node->index, node->life);
 }
 
 /* The call of node FROM reaches the other machine. */
@@ -83,7 +83,7 @@ network_dial_arrives (struct sim *sim, int from, uint32_t life)
   }
   if (!other->alive) {
     sim_count (sim, T_DIALS_FAILED);
-    sim_at (sim, sim->now + delay (sim), K_DIAL_FAILED, node, 0, 0);
+    sim_at (sim, sim->now + network_delay (sim), K_DIAL_FAILED, node, 0, 0);
     return;
   }
 
@@ -92,7 +92,7 @@ network_dial_arrives (struct sim *sim, int from, uint32_t life)
   struct node *party[2] = {node, other};
 
   for (unsigned e = 0; e < 2; e++) {
-    uint64_t when = sim->now + (e == 0 ? delay (sim) : 0);
+    uint64_t when = sim->now + (e == 0 ? network_delay (sim) : 0);
 
     conn->ends[e].node = party[e]->index;
     conn->ends[e].life = party[e]->life;
@@ -100,8 +100,6 @@ network_dial_arrives (struct sim *sim, int from, uint32_t life)
     sim_at (sim, when, K_CONNECTED, party[e], id, e);
   }
 }
-
-static void take (struct sim *sim, struct conn *conn, unsigned from);
 
 void
 network_connected (struct sim *sim, uint64_t id, uint64_t e)
@@ -124,7 +122,7 @@ network_connected (struct sim *sim, uint64_t id, uint64_t e)
   event.connected.id = end->id;
   event.connected.dialled = e == 0;
   node_step (sim, node, &event);
-  take (sim, conn, !e);
+  wire_take (sim, conn, !e);
 }
 
 /* ---- Ending ---- */
@@ -138,8 +136,8 @@ drop_bytes (struct pipe *pipe)
 }
 
 /* This end is no more: nothing reaches it, nothing leaves it. */
-static void
-end_gone (struct conn *conn, unsigned e)
+void
+network_end_gone (struct conn *conn, unsigned e)
 {
   conn->ends[e].state = END_GONE;
   conn->pipes[e].deaf = true;
@@ -147,9 +145,9 @@ end_gone (struct conn *conn, unsigned e)
 }
 
 /* End E is going to notice that the connection is gone. */
-static void
-tell (struct sim *sim, struct conn *conn, uint64_t id, unsigned e,
-      uint64_t when)
+void
+network_tell (struct sim *sim, struct conn *conn, uint64_t id, unsigned e,
+              uint64_t when)
 {
   struct end *end = &conn->ends[e];
 
@@ -160,8 +158,8 @@ tell (struct sim *sim, struct conn *conn, uint64_t id, unsigned e,
           &sim->nodes[end->node], id, e);
 }
 
-static uint64_t
-conn_number (const struct network *net, const struct conn *conn)
+uint64_t
+network_number (const struct network *net, const struct conn *conn)
 {
   for (size_t i = net->n; i-- > 0;)
     if (net->conns[i] == conn)
@@ -190,7 +188,7 @@ network_fin (struct sim *sim, uint64_t id, uint64_t e)
 
   if (before == END_GONE)
     return;
-  end_gone (conn, (unsigned)e);
+  network_end_gone (conn, (unsigned)e);
   if (before == END_WAITING) {
     if (e == 0)
       network_dial_failed (sim, node, "connection reset");
@@ -205,8 +203,9 @@ network_fin (struct sim *sim, uint64_t id, uint64_t e)
   node_step (sim, node, &event);
 }
 
-static struct conn *
-find (struct sim *sim, const struct node *node, uint32_t id, unsigned *e)
+struct conn *
+network_find (struct sim *sim, const struct node *node, uint32_t id,
+              unsigned *e)
 {
   struct network *net = &sim->network;
 
@@ -227,22 +226,22 @@ void
 network_close (struct sim *sim, struct node *node, uint32_t id)
 {
   unsigned e;
-  struct conn *conn = find (sim, node, id, &e);
+  struct conn *conn = network_find (sim, node, id, &e);
 
   if (!conn)
     return;
 
   struct pipe *out = &conn->pipes[e];
 
-  end_gone (conn, e);
+  network_end_gone (conn, e);
   if (rng_percent (&sim->rng, 20)) {
     /* What is under way is lost with the connection. */
     out->cut = true;
     out->last = 0;
   }
   if (rng_percent (&sim->rng, 95))
-    tell (sim, conn, conn_number (&sim->network, conn), !e,
-          sim->now + delay (sim));
+    network_tell (sim, conn, network_number (&sim->network, conn), !e,
+                  sim->now + network_delay (sim));
 }
 
 void
@@ -259,13 +258,13 @@ network_node_died (struct sim *sim, struct node *node, bool orderly)
 
       if (end->node != node->index || end->state == END_GONE)
         continue;
-      end_gone (conn, e);
+      network_end_gone (conn, e);
       if (lossy) {
         conn->pipes[e].cut = true;
         conn->pipes[e].last = 0;
       }
       if (!silent)
-        tell (sim, conn, i, !e, sim->now + delay (sim));
+        network_tell (sim, conn, i, !e, sim->now + network_delay (sim));
     }
   while (net->live < net->n &&
          net->conns[net->live]->ends[0].state == END_GONE &&
@@ -311,7 +310,8 @@ network_cut (struct sim *sim, int deaf_node)
       conn->pipes[e].last = 0;
     }
     if (!half || e != deaf)
-      tell (sim, conn, id, e, sim->now + rng_below (&sim->rng, 20 * MS));
+      network_tell (sim, conn, id, e,
+                    sim->now + rng_below (&sim->rng, 20 * MS));
   }
   return true;
 }
@@ -344,207 +344,4 @@ network_held (struct sim *sim, const struct entry *entry)
   again.time = until;
   queue_push (&sim->queue, &again);
   return true;
-}
-
-/* ---- Bytes ---- */
-
-static void
-append (struct pipe *pipe, const void *bytes, size_t n)
-{
-  if (n == 0)
-    return;
-  if (pipe->end + n > pipe->room) {
-    memmove (pipe->bytes, pipe->bytes + pipe->start, pipe->end - pipe->start);
-    pipe->end -= pipe->start;
-    pipe->start = 0;
-    if (pipe->end + n > pipe->room) {
-      pipe->room = (pipe->end + n) * 2;
-      pipe->bytes = realloc (pipe->bytes, pipe->room);
-      if (!pipe->bytes)
-        abort ();
-    }
-  }
-  memcpy (pipe->bytes + pipe->end, bytes, n);
-  pipe->end += n;
-}
-
-static void
-arrival (struct sim *sim, uint64_t id, unsigned e, uint64_t when, size_t n)
-{
-  struct conn *conn = sim->network.conns[id];
-  struct pipe *pipe = &conn->pipes[e];
-  struct node *to = &sim->nodes[conn->ends[!e].node];
-
-  if (when <= pipe->last) {
-    when = pipe->last;
-    if (pipe->last_order) {
-      pipe->extra += n;
-      return;
-    }
-  }
-
-  struct entry entry = {
-      .time = when,
-      .kind = K_ARRIVE,
-      .node = to->index,
-      .life = conn->ends[!e].life,
-      .a = id,
-      .b = e,
-      .c = n,
-  };
-
-  /* Entries that are put back get a new order: keep the first one, which
-   * goes with the entry, in its upper bits. */
-  pipe->last = when;
-  pipe->last_order = sim->queue.order + 1;
-  entry.b |= pipe->last_order << 1;
-  queue_push (&sim->queue, &entry);
-}
-
-void
-network_send (struct sim *sim, struct node *node, uint32_t id,
-              const struct tl_frame *frame, const void *payload)
-{
-  unsigned e;
-  struct conn *conn = find (sim, node, id, &e);
-
-  if (!conn) {
-    TRACE (sim, "%s:   (connection %u is gone, dropped)", node->name, id);
-    return;
-  }
-
-  struct pipe *pipe = &conn->pipes[e];
-  struct end *far = &conn->ends[!e];
-  uint64_t number = conn_number (&sim->network, conn);
-
-  if (far->state == END_GONE) {
-    /* A machine that runs answers with a reset; one that is off does not. */
-    if (sim->nodes[far->node].alive)
-      tell (sim, conn, number, e, sim->now + 2 * delay (sim));
-    return;
-  }
-  if (pipe->deaf)
-    return;
-
-  unsigned char header[TL_FRAME_SIZE];
-  size_t n = TL_FRAME_SIZE + frame->payload;
-
-  tl_frame_encode (frame, header);
-  append (pipe, header, sizeof header);
-  append (pipe, payload, frame->payload);
-  if (rng_below (&sim->rng, 10000) < sim->network.corrupt) {
-    size_t at = pipe->end - 1 - rng_below (&sim->rng, n);
-
-    sim_count (sim, T_CORRUPTED);
-    sim->network.corrupted = true;
-    TRACE (sim, "fault: a byte of that frame is changed");
-    pipe->bytes[at] ^= (unsigned char)(1u << rng_below (&sim->rng, 8));
-  }
-
-  uint64_t when = sim->now + delay (sim);
-
-  if (rng_percent (&sim->rng, 5)) {
-    size_t head = rng_below (&sim->rng, n);
-
-    arrival (sim, number, e, when, head);
-    n -= head;
-    when += delay (sim);
-  }
-  arrival (sim, number, e, when, n);
-}
-
-static void
-bad_bytes (struct sim *sim, struct conn *conn, unsigned e, const char *reason)
-{
-  struct end *end = &conn->ends[e];
-  struct node *node = &sim->nodes[end->node];
-
-  TRACE (sim, "%s: connection %u: %s", node->name, end->id, reason);
-  if (!sim->network.corrupted)
-    sim_violate (sim, "%s got a frame that is not well formed: %s", node->name,
-                 reason);
-  end_gone (conn, e);
-  tell (sim, conn, conn_number (&sim->network, conn), !e,
-        sim->now + delay (sim));
-
-  struct tl_event event = {.type = TL_EV_CLOSED};
-
-  event.closed.id = end->id;
-  event.closed.reason = reason;
-  node_step (sim, node, &event);
-}
-
-/* Give the node at the far end of pipe FROM the frames that are whole. */
-static void
-take (struct sim *sim, struct conn *conn, unsigned from)
-{
-  struct pipe *pipe = &conn->pipes[from];
-  struct end *end = &conn->ends[!from];
-  struct node *node = &sim->nodes[end->node];
-  bool any = false;
-
-  while (end->state == END_OPEN && pipe->arrived >= TL_FRAME_SIZE &&
-         !sim->violated) {
-    const unsigned char *bytes = pipe->bytes + pipe->start;
-    struct tl_frame frame;
-    const char *reason = tl_frame_decode (&frame, bytes, sim->size);
-
-    if (reason) {
-      bad_bytes (sim, conn, !from, reason);
-      return;
-    }
-    if (pipe->arrived < TL_FRAME_SIZE + frame.payload)
-      break;
-    bytes += TL_FRAME_SIZE;
-    if (tl_payload_checksum (bytes, frame.payload) != frame.checksum) {
-      bad_bytes (sim, conn, !from, "checksum of a payload");
-      return;
-    }
-    TRACE (sim,
-           "%s: %s session %llx view %llu seq %llu %llu+%u flags %u (%u bytes)",
-           node->name, tl_frame_name (frame.type),
-           (unsigned long long)frame.session, (unsigned long long)frame.view,
-           (unsigned long long)frame.sequence, (unsigned long long)frame.offset,
-           frame.length, frame.flags, frame.payload);
-
-    struct tl_event event = {.type = TL_EV_FRAME};
-
-    event.frame.id = end->id;
-    event.frame.frame = &frame;
-    event.frame.payload = frame.payload ? bytes : NULL;
-    any = true;
-    node_step (sim, node, &event);
-    if (end->state == END_OPEN) {
-      pipe->start += TL_FRAME_SIZE + frame.payload;
-      pipe->arrived -= TL_FRAME_SIZE + frame.payload;
-    }
-  }
-  if (!any || sim->violated)
-    return;
-  if (rng_percent (&sim->rng, 10)) {
-    sim_at (sim, sim->now + rng_below (&sim->rng, 50), K_BATCH_END, node, 0, 0);
-    return;
-  }
-
-  struct tl_event event = {.type = TL_EV_BATCH_END};
-
-  node_step (sim, node, &event);
-}
-
-void
-network_arrive (struct sim *sim, uint64_t id, uint64_t from, uint64_t bytes)
-{
-  struct conn *conn = sim->network.conns[id];
-  struct pipe *pipe = &conn->pipes[from & 1];
-
-  if (pipe->last_order == from >> 1) {
-    bytes += pipe->extra;
-    pipe->extra = 0;
-    pipe->last_order = 0;
-  }
-  if (pipe->cut || conn->ends[!(from & 1)].state == END_GONE)
-    return;
-  pipe->arrived += bytes;
-  if (conn->ends[!(from & 1)].state == END_OPEN)
-    take (sim, conn, from & 1);
 }

@@ -58,7 +58,7 @@ dispatch (struct sim *sim, const struct entry *entry)
     network_dial_failed (sim, node, "connection refused");
     break;
   case K_ARRIVE:
-    network_arrive (sim, entry->a, entry->b, entry->c);
+    wire_arrive (sim, entry->a, entry->b, entry->c);
     break;
   case K_FIN:
     network_fin (sim, entry->a, entry->b);

@@ -1,0 +1,254 @@
+/* The data of the simulator's parts.  Each is the business of the file that is
+ * named with it.
+ */
+#ifndef TWINLOG_SIM_PARTS_H
+#define TWINLOG_SIM_PARTS_H
+
+#include "core/core.h"
+#include "store/store.h"
+
+#define NODES 2
+#define CLIENTS 4
+#define SECTOR 512u
+#define OP_BLOCKS 4u /* most of a read or write */
+#define OP_BYTES (OP_BLOCKS * TL_BLOCK)
+#define OP_SECTORS (OP_BYTES / SECTOR)
+#define OPS 64 /* requests outstanding at most */
+#define BLOCKS_MAX 64u
+#define SECTORS_MAX (BLOCKS_MAX * TL_BLOCK / SECTOR)
+#define SECTORS_PER_BLOCK (TL_BLOCK / SECTOR)
+#define MS UINT64_C (1000)
+
+/* What the queue holds. */
+enum kind {
+  K_WAKE,      /* node; a: generation */
+  K_CONNECTED, /* node; a: connection, b: end */
+  K_DIAL,      /* a: the node that dials, b: its life */
+  K_DIAL_FAILED,
+  K_ARRIVE,    /* node; a: connection, b: end it comes from, c: bytes */
+  K_FIN,       /* node; a: connection, b: end that is told */
+  K_BATCH_END, /* node */
+  K_STORED,    /* node; a: 1 if it went well */
+  K_QUESTION,  /* a: question; it reaches the arbiter */
+  K_ANSWER,    /* node; a: question, b: 1 if nothing comes back */
+  K_CLIENT,    /* a: client */
+  K_THAW,      /* a: node, b: its life */
+  K_COMMAND,   /* node; a: command, b: flags */
+  K_RESTART,   /* a: node */
+  K_SCHEDULE,
+  K_TAKEOVER, /* node */
+  K_HEAL
+};
+
+struct entry {
+  uint64_t time;
+  uint64_t order;
+  uint64_t a, b, c;
+  enum kind kind;
+  int node;      /* that it happens to, or -1 */
+  uint32_t life; /* of that node: a dead process gets nothing */
+};
+
+struct queue {
+  struct entry *heap;
+  size_t n, room;
+  uint64_t order;
+};
+
+/* One request of a client. */
+struct op {
+  struct tl_request request; /* first: the core hands it back */
+  bool used;
+  int client;
+  int node;
+  uint64_t invoked;
+  uint32_t version;            /* of a write or zero; 0: none */
+  uint64_t floors[OP_SECTORS]; /* of a read: what it may not fall behind */
+  struct op *next, *prev;      /* of the node's, oldest first */
+  unsigned char bytes[OP_BYTES];
+};
+
+struct node {
+  int index;
+  const char *name;
+  bool alive;
+  uint32_t life; /* counts starts */
+  uint64_t incarnation;
+  uint64_t born; /* time of the last start */
+  uint64_t died; /* time of the last death */
+  bool died_member;
+  uint64_t clock; /* what this life's monotonic clock is ahead of ours */
+  uint64_t frozen_until;
+  struct tl_core *core;
+  struct tl_store *store;
+
+  /* The disk, which outlives the node. */
+  bool has_record;
+  struct tl_record record;
+  uint64_t disk_bad_until;
+
+  /* Of this life: */
+  bool storing; /* a TL_DO_STORE is under way ... */
+  struct tl_record writing;
+  bool asking; /* a TL_DO_ASK */
+  bool dialling;
+  uint64_t wake; /* time, UINT64_MAX: none */
+  uint64_t wake_generation;
+  uint64_t last_wake;
+  unsigned spins; /* wakes in a row without time going by */
+  uint32_t next_conn;
+  uint64_t epoch;
+  uint64_t era; /* the oracle's, of its last promotion */
+  struct op *first, *last;
+  bool status_valid;
+  struct tl_status status;
+};
+
+/* Network: network.c */
+struct pipe { /* one direction of a connection */
+  unsigned char *bytes;
+  size_t start, end, room;
+  size_t arrived;      /* bytes from start on that the receiver has */
+  uint64_t last;       /* time of the last arrival under way */
+  uint64_t last_order; /* its insertion, 0: none */
+  size_t extra;        /* bytes that joined it */
+  bool deaf;           /* what is sent vanishes */
+  bool cut;            /* what is under way vanishes */
+};
+
+enum end_state { END_WAITING, END_OPEN, END_GONE };
+
+struct end {
+  int node;
+  uint32_t life;
+  uint32_t id; /* by which the core knows it */
+  enum end_state state;
+  bool fin; /* it is going to be told that the connection is gone */
+};
+
+struct conn {
+  struct end ends[2];   /* dialler, acceptor */
+  struct pipe pipes[2]; /* pipes[i] leads away from ends[i] */
+};
+
+struct network {
+  struct conn **conns;
+  size_t n, room, live;       /* conns below live are all gone */
+  uint64_t down_until[NODES]; /* what that node sends stays under way */
+  uint64_t delay_min, delay_max;
+  unsigned corrupt; /* of 10,000 frames */
+  bool corrupted;   /* it has happened */
+};
+
+/* Arbiter: arbiter.c */
+struct question {
+  bool create;
+  struct tl_uuid uuid;
+  struct tl_view before, after;
+  int node;
+  uint32_t life;
+  bool silent; /* its asker hears nothing */
+  bool landed;
+  bool answered;
+  enum tl_answer result;
+  bool known;
+  struct tl_uuid uuid_stands;
+  struct tl_view stands;
+};
+
+struct arbiter {
+  bool exists; /* the record */
+  struct tl_uuid uuid;
+  struct tl_view view;
+  uint64_t down_until;
+  struct question *questions;
+  size_t n, room;
+  unsigned unknown; /* of 100 answers */
+};
+
+/* Oracle: oracle.c */
+struct version {  /* what one write or zero leaves in the sectors it covers */
+  uint64_t index; /* in the order of the one history */
+  uint64_t invoked;
+  uint32_t first, count; /* sectors */
+  bool zero;
+};
+
+#define ZEROES 32
+
+struct sector {
+  uint64_t floor; /* index of the newest acknowledged, or read, version */
+  uint64_t base;  /* index that the last promoted node held */
+  unsigned n_zeroes;
+  uint64_t zeroes[ZEROES]; /* indexes of zeroes, no particular order */
+  uint64_t forgotten;      /* the highest that had to make room */
+};
+
+#define VIEWS 512
+
+struct oracle {
+  struct version *versions;
+  uint32_t n, room;
+  uint64_t era; /* counts promotions */
+  uint64_t sequence;
+  unsigned promotions;
+  uint64_t ids[VIEWS]; /* of the views that acknowledged, by number */
+  struct sector sectors[SECTORS_MAX];
+  unsigned n_sectors;
+};
+
+/* Clients: clients.c */
+struct client {
+  int node; /* attached to, or -1 */
+  uint64_t epoch;
+  unsigned outstanding;
+  unsigned depth;
+  bool reader; /* it only reads */
+};
+
+struct clients {
+  struct client client[CLIENTS];
+  struct op ops[OPS];
+  uint64_t paused_until; /* they finish and leave */
+  int avoided;           /* those who write keep away from this node ... */
+  uint64_t avoided_until;
+  uint64_t think; /* mean time between requests */
+  unsigned outstanding;
+  unsigned reads; /* percent of requests */
+};
+
+/* Faults and operators: schedule.c, operators.c, heal.c */
+struct command {
+  bool used;
+  enum tl_command command;
+  unsigned flags;
+  int node;
+  uint32_t life;
+  uint64_t sent;
+};
+
+#define COMMANDS 16
+
+enum heal_stage { HEAL_NO, HEAL_RESTORE, HEAL_READ, HEAL_DONE };
+
+struct schedule {
+  uint64_t events_wanted;
+  uint64_t pace; /* mean time between faults */
+  int creator;   /* the node that create is sent to */
+  bool alone;    /* create --alone */
+  bool early;    /* faults before the volume exists */
+  bool reckless; /* the last copy may be taken */
+  bool created;
+  uint64_t created_at;
+  unsigned weights[16];
+  struct command commands[COMMANDS];
+  int demote_next; /* node to be promoted after a demotion, or -1 */
+  enum heal_stage stage;
+  uint64_t heal_since, heal_until;
+  unsigned heal_tries;
+  unsigned final_next;  /* block to be read next */
+  unsigned final_reads; /* not yet answered */
+  unsigned final_failed;
+};
+
+#endif

@@ -1,0 +1,57 @@
+#ifndef TWINLOG_SIM_TOTALS_H
+#define TWINLOG_SIM_TOTALS_H
+
+#include <stdint.h>
+
+/* What is counted over all seeds; names in totals.c. */
+enum total {
+  T_SEEDS,
+  T_EVENTS,
+  T_STEPS,
+  T_CUTS,
+  T_HALF_OPEN,
+  T_LINK_DOWN,
+  T_ONE_WAY,
+  T_CORRUPTED,
+  T_DIALS_FAILED,
+  T_CRASHES,
+  T_STOPS,
+  T_FENCED,
+  T_RESTARTS,
+  T_FREEZES,
+  T_RECORDS,
+  T_RECORDS_FAILED,
+  T_RECORDS_TORN,
+  T_SWAPS,
+  T_SWAPS_LOST,
+  T_UNKNOWN_SWAPPED,
+  T_UNKNOWN_NOT_SWAPPED,
+  T_SWAPS_LATE,
+  T_ARBITER_DOWN,
+  T_COMMANDS,
+  T_REFUSED,
+  T_TAKEOVERS,
+  T_PROMOTIONS,
+  T_RESYNCS_FULL,
+  T_RESYNCS_PARTIAL,
+  T_WRITES,
+  T_ZEROES,
+  T_READS,
+  T_FLUSHES,
+  T_FAILED,
+  T_SECTORS,
+  T_COPIES_CHECKED,
+  T_STORES_SCANNED,
+  T_EQUAL,
+  T_LOST,
+  T_NOT_CREATED,
+  T_WITH_ARBITER,
+  T_WITH_PROMOTION,
+  T_WITH_RESYNC,
+  T_WITH_BOTH,
+  TOTALS
+};
+
+void totals_print (const uint64_t totals[TOTALS]);
+
+#endif
