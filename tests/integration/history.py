@@ -35,6 +35,14 @@ class Write:
         self.ended = ended  # moment of its acknowledgement, None: none yet
 
 
+class Reading:
+    """A read in flight, with what each of its blocks may hold."""
+
+    def __init__(self, first, legal):
+        self.first = first
+        self.legal = legal
+
+
 class History:
     """Per block, the writes whose content it may hold now."""
 
@@ -45,7 +53,7 @@ class History:
         self.issued = 0
         self.acknowledged = 0
         self.lost = []
-        self.readers = []  # of reads in flight: (first block, candidates)
+        self.readers = []  # the reads in flight
         birth = Write(0, True, 0, 0)
         self.candidates = [[birth] for _ in range(blocks)]
 
@@ -59,16 +67,16 @@ class History:
         write = Write(self.numbers, zero, self.tick(), None)
         for block in range(first, first + count):
             self.candidates[block].append(write)
-        for start, legal in self.readers:
-            for i in range(len(legal)):
-                if first <= start + i < first + count:
-                    legal[i].append(write)
+        for reader in self.readers:
+            for i, legal in enumerate(reader.legal):
+                if first <= reader.first + i < first + count:
+                    legal.append(write)
         return write
 
     def begin_read(self, first, count):
         """A read is issued: what it may return, kept up to date from now."""
-        reader = (first, [list(self.candidates[block])
-                          for block in range(first, first + count)])
+        reader = Reading(first, [list(self.candidates[block])
+                                 for block in range(first, first + count)])
         self.readers.append(reader)
         return reader
 
@@ -77,11 +85,10 @@ class History:
         self.readers.remove(reader)
         if content is None:
             return
-        first, legal = reader
-        for i in range(len(content) // BLOCK):
-            block = first + i
+        for i, legal in enumerate(reader.legal):
+            block = reader.first + i
             part = content[i * BLOCK:(i + 1) * BLOCK]
-            write = self.identify(legal[i], block, part)
+            write = self.identify(legal, block, part)
             if write is None:
                 self.lost.append('read: ' + self.describe(block, part))
             elif not write.zero:
@@ -147,7 +154,7 @@ class Client:
         self.in_flight = 0
         self.failed = 0
         self.completed = 0
-        self.first_error = None
+        self.problem = None  # an exception in a callback
 
     def range(self):
         # Most traffic goes to a few blocks, so that writes overlap.
@@ -170,39 +177,47 @@ class Client:
         buffer = nbd.Buffer(count * BLOCK)
         reader = self.history.begin_read(first, count)
 
-        def done(error):
-            failed = self.ended(error)
+        def done(failed):
             self.history.end_read(
                 reader, None if failed else bytes(buffer.to_bytearray()))
-            return 1
-        self.handle.aio_pread(buffer, first * BLOCK, done)
+        self.handle.aio_pread(buffer, first * BLOCK, self.ending(done))
 
     def issue_write(self, first, count, zero, fua):
         write = self.history.issue(first, count, zero)
 
-        def done(error):
-            if not self.ended(error):
+        def done(failed):
+            if not failed:
                 self.history.acknowledge(write, first, count)
-            return 1
+        ending = self.ending(done)
         flags = nbd.CMD_FLAG_FUA if fua else 0
         if zero:
-            self.handle.aio_zero(count * BLOCK, first * BLOCK, done, flags)
+            self.handle.aio_zero(count * BLOCK, first * BLOCK, ending,
+                                 flags)
             return
         content = b''.join(pattern(write.number, block)
                            for block in range(first, first + count))
         self.handle.aio_pwrite(
             nbd.Buffer.from_bytearray(bytearray(content)), first * BLOCK,
-            done, flags)
+            ending, flags)
 
-    def ended(self, error):
-        error = getattr(error, 'value', error)
-        self.in_flight -= 1
-        if error:
-            self.failed += 1
-            self.first_error = self.first_error or error
-        else:
-            self.completed += 1
-        return error
+    def ending(self, done):
+        """The callback of a request, which ends with DONE (FAILED).
+
+        An exception in it would be lost in libnbd: it is kept for work.
+        """
+        def ended(error):
+            failed = bool(getattr(error, 'value', error))
+            self.in_flight -= 1
+            if failed:
+                self.failed += 1
+            else:
+                self.completed += 1
+            try:
+                done(failed)
+            except Exception as problem:
+                self.problem = problem
+            return 1
+        return ended
 
     def alive(self):
         return not (self.handle.aio_is_dead() or self.handle.aio_is_closed())
@@ -221,6 +236,8 @@ class Client:
                 self.handle.poll(20)
         except nbd.Error:
             check(not self.alive(), 'an error on a connection that lives')
+        if self.problem:
+            raise self.problem
         return self.failed - failed
 
     def drain(self):

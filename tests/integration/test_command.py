@@ -135,7 +135,7 @@ def test_create():
 def test_create_needs_the_partner():
     both = pair.Pair(arbiter=False)
     both.a.start()
-    answer = both.a.twinlog('create', expect=pair.REFUSED)
+    answer = both.a.twinlog('create', expect=pair.FAILED)
     pair.contains(answer.stderr, ['--alone'], 'create without the partner')
     both.a.twinlog('create', '--alone', expect=pair.DONE)
     status = both.a.status()

@@ -46,7 +46,7 @@ def test_fio_verify():
 
 
 def test_image_round_trip():
-    both = pair.Pair(size='64M').create()
+    both = pair.Pair(size='64M', flush='on').create()
     image = os.path.join(both.directory, 'image')
     back = os.path.join(both.directory, 'back')
     chance = random.Random(1)

@@ -6,17 +6,19 @@ import socket
 import pair
 
 
-def refused(node, words, arguments=None, **changes):
-    """Start NODE with CHANGES: it must refuse, with WORDS in its one line."""
-    before = snapshot(node)
-    result = pair.run(arguments or node.arguments(**changes), timeout=20,
+def refused(at, words, arguments=None, **changes):
+    """Start a node with CHANGES: it must refuse, with WORDS in its one line."""
+    before = snapshot(at)
+    if os.path.exists(at.socket) and not at.running():
+        os.unlink(at.socket)  # nbdkit leaves it behind
+    result = pair.run(arguments or at.arguments(**changes), timeout=20,
                       env=pair.environment())
     lines = [line for line in result.stderr.splitlines() if line]
     pair.check(result.returncode > 0,
                f'{changes}: exit status {result.returncode}: {lines}')
     pair.check(len(lines) == 1, f'{changes}: not one line: {lines}')
     pair.contains(lines[0], words, f'{changes}')
-    pair.equal(snapshot(node), before, f'{changes}: left behind')
+    pair.equal(snapshot(at), before, f'{changes}: left behind')
     return lines[0]
 
 
@@ -63,7 +65,7 @@ def test_memory_limits():
         script = 'mount -t tmpfs -o size=1m none "$0" && exec "$@"'
         small = node.path('small')
         os.mkdir(small)
-        refused(node, ['small/ram', 'space'], arguments=[
+        refused(node, ['small/ram', 'free'], arguments=[
             'unshare', '-m', '--propagation', 'private', 'sh', '-c', script,
             small, *node.arguments(store=os.path.join(small, 'ram'))])
 
@@ -82,7 +84,7 @@ def test_lock_limit():
         return
     other_user = ['setpriv', '--reuid=65534', '--regid=65534',
                   '--clear-groups', 'prlimit', '--memlock=8388608:8388608']
-    refused(node, ['lock', '8388608'],
+    refused(node, ['lock', 'RLIMIT_MEMLOCK', '8192 KiB'],
             arguments=[*other_user, *node.arguments()])
     node.spawn(arguments=[*other_user, *node.arguments(lock='off')])
     node.wait_up()
@@ -197,10 +199,10 @@ def test_paths():
     refused(node, [plain], control=plain)
     pair.check(os.path.isfile(plain), 'a file was removed for a socket')
     # Directories are made where they are missing, for the node alone.
-    control, state = node.path('new/run/ctl'), node.path('new/lib/state')
+    control, state = node.path('run/ctl'), node.path('lib/state')
     node.control = control
     node.start(control=control, state=state)
-    for path in ('new/run', 'new/lib'):
+    for path in ('run', 'lib'):
         pair.equal(os.stat(node.path(path)).st_mode & 0o777, 0o700,
                    f'mode of {path}')
 

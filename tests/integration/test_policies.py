@@ -192,9 +192,9 @@ def test_arbiter_goes_on():
     pair.equal(status['role'], 'Primary', 'role')
     pair.equal(status['disk-state'], 'UpToDate', 'disk-state')
     pair.check(status['disconnect-reason'], 'no disconnect-reason')
-    # Loudly: the log says that there is one copy.
-    pair.check(any('one copy' in line for line in both.a.log_lines(since)),
-               f'the log says nothing of one copy: '
+    # Loudly: the log says that this is the only copy.
+    pair.check(any('only copy' in line.lower() for line in both.a.log_lines(since)),
+               f'the log says nothing of the only copy: '
                f'{both.a.log_lines(since)}')
     text = both.a.twinlog('status', expect=pair.DONE).stdout
     pair.contains(text, ['copies', '1', 'Primary'], 'status')
@@ -227,7 +227,7 @@ def test_arbiter_unreachable():
     both.b.kill()
     took, error = write(client, b'2')
     pair.equal(error, EIO, 'a write without partner and arbiter')
-    pair.check(0.95 <= took <= 2.0, f'it failed after {took:.2f} s')
+    pair.check(0.95 <= took <= 2.8, f'it failed after {took:.2f} s')
     status = both.a.status()
     pair.equal(status['suspended'], True, 'suspended')
     pair.contains(status['trouble'] or '', ['arbiter'], 'trouble')

@@ -33,10 +33,10 @@ def test_damaged():
     both = created()
     node = both.a
     good = read(node.state)
-    for length in (0, 1, len(good) // 2, len(good) - 1):
+    for length in (0, 1, len(good) // 2, len(good) - 2):
         write(node.state, good[:length])
         refused(node, [node.state])
-    for place in (0, 3, len(good) // 3, len(good) // 2, len(good) - 2):
+    for place in (0, 3, len(good) // 3, len(good) // 2, len(good) - 9):
         bad = bytearray(good)
         bad[place] ^= 0x20
         write(node.state, bad)
