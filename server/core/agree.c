@@ -75,7 +75,7 @@ idle (struct tl_core *c)
   c->agree.stage = STAGE_IDLE;
   c->agree.retry_at = NEVER;
   c->agree.token = 0;
-  c->agree.member = c->agree.forced = false;
+  c->agree.member = c->agree.forced = c->agree.doubtful = false;
   c->agree.acknowledge = c->agree.create = c->agree.propose = false;
 }
 
@@ -147,6 +147,7 @@ acted_create (struct tl_core *c)
   c->map_incarnation = 0;
   c->data = TL_COMPLETE;
   c->role = TL_PRIMARY;
+  c->connected_view = c->record.view.id;
   c->epoch++;
   c->demoted = false;
   c->recheck = true;
@@ -263,6 +264,8 @@ acted (struct tl_core *c)
   const struct tl_view *view = &c->record.view;
 
   changed (c);
+  if (c->role == TL_PRIMARY)
+    c->connected_view = view->id; /* nobody else acknowledges in it */
   if (alone (c))
     c->lost_at = 0;
   switch (c->agree.kind) {
@@ -332,7 +335,9 @@ agree_stored (struct tl_core *c, bool ok, const char *reason)
     return;
   }
   trouble (c, "");
+  /* What the peer told meanwhile. */
   memcpy (c->pending.peer, c->record.peer, sizeof c->pending.peer);
+  c->pending.peer_view = c->record.peer_view;
   c->record = c->pending;
   if (c->agree.stage == STAGE_STORE_PROPOSAL) {
     ask (c);
@@ -352,7 +357,24 @@ static void
 unknown (struct tl_core *c, const char *why)
 {
   trouble (c, text (c, "arbiter: %s", why));
+  c->agree.doubtful = true;
   c->agree.retry_at = retry (c);
+}
+
+/* It has no record that ours could follow.  That is an answer: this try made
+ * no swap, and where no earlier one is in doubt the proposal is over.  The
+ * pair may connect again meanwhile.
+ */
+static void
+astray (struct tl_core *c, const char *why)
+{
+  if (c->agree.doubtful) {
+    unknown (c, why);
+    return;
+  }
+  trouble (c, text (c, "arbiter: %s", why));
+  agree_abort (c, TL_FAILED, "arbiter: %s", why);
+  c->propose_at = retry (c);
 }
 
 /* The arbiter is past our view. */
@@ -372,6 +394,12 @@ overtaken (struct tl_core *c, const struct tl_view *winner)
     return;
   }
   trouble (c, "");
+  if (child && strcmp (view.primary, c->node) == 0) {
+    /* A handover that was never told: answer once it is stored. */
+    c->handover_token = c->agree.token;
+    c->handover_by = c->agree.give_up;
+    c->agree.token = 0;
+  }
   reply (c, &c->agree.token, TL_REFUSED,
          "the arbiter is at view %" PRIu64 " with primary %s: this copy was "
          "overtaken",
@@ -399,12 +427,18 @@ agree_answer (struct tl_core *c, const struct tl_event *event)
     return;
   case TL_ANSWER_LOST:
     if (!event->answer.known) {
-      unknown (c, "it has no record of this volume");
+      astray (c, "it has no record of this volume");
       return;
     }
     if (tl_uuid_equal (&event->answer.uuid, &c->agree.uuid) &&
         tl_view_equal (winner, &c->agree.view))
       break; /* an earlier try of ours had won */
+    if (c->agree.kind == KIND_CREATE &&
+        tl_view_equal (winner, &c->agree.view)) {
+      /* It was asked before a restart, under another UUID. */
+      c->agree.uuid = event->answer.uuid;
+      break;
+    }
     if (c->agree.kind == KIND_CREATE) {
       reply (c, &c->agree.token, TL_REFUSED,
              "the arbiter knows this volume already, at view %" PRIu64,
@@ -413,11 +447,11 @@ agree_answer (struct tl_core *c, const struct tl_event *event)
       return;
     }
     if (!tl_uuid_equal (&event->answer.uuid, &c->agree.uuid)) {
-      unknown (c, "its record is of another volume");
+      astray (c, "its record is of another volume");
       return;
     }
     if (winner->number <= c->record.view.number && !c->agree.forced) {
-      unknown (c, "its record is older than the view of this node");
+      astray (c, "its record is older than the view of this node");
       return;
     }
     overtaken (c, winner);

@@ -38,13 +38,17 @@ create (struct tl_core *c, const struct tl_event *event, uint64_t *token)
            "the peer is not connected: wait for it, or create --alone");
     return;
   }
-  if (c->phase != PHASE_NONE && c->yielded) {
+  if (c->phase != PHASE_NONE && c->now < c->yielded) {
     reply (c, token, TL_FAILED, "node %s creates the volume at the same time",
            c->peer.node);
     return;
   }
-  tl_view_next (&view, &c->record.view, random_id (c), c->node,
-                single ? NULL : c->peer.node);
+  /* V3: one that the arbiter was asked for before a restart is asked again. */
+  if (c->record.proposal.number != 0)
+    view = c->record.proposal;
+  else
+    tl_view_next (&view, &c->record.view, random_id (c), c->node,
+                  single ? NULL : c->peer.node);
   agree (c, KIND_CREATE, &view, &event->command.uuid);
   c->agree.token = *token;
   c->agree.give_up = give_up (c);
@@ -144,7 +148,8 @@ promote_view (struct tl_core *c, uint64_t token, bool forced)
 static void
 promote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
 {
-  bool force = event->command.flags & TL_FORCE;
+  unsigned flags = event->command.flags;
+  bool force = false;
   char why[256];
   int status;
 
@@ -153,12 +158,17 @@ promote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
            c->record.view.number);
     return;
   }
-  status = promote_check (c, event->command.flags, why, sizeof why);
+  /* Force is used only where nothing less will do. */
+  status = promote_check (c, flags & ~TL_FORCE, why, sizeof why);
+  if (status != TL_DONE && (flags & TL_FORCE)) {
+    force = true;
+    status = promote_check (c, flags, why, sizeof why);
+  }
   if (status != TL_DONE) {
     reply (c, token, status, "node %s cannot be promoted: %s", c->node, why);
     return;
   }
-  if (force && !is_member (c)) {
+  if (force) {
     say (c, "promoted by force: acknowledged writes may be missing");
     if (c->phase != PHASE_NONE)
       session_end (c, true, "promoted by force");

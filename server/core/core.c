@@ -142,7 +142,8 @@ tl_core_new (const struct tl_core_config *config,
    * proposes nor needs to know what became of its last proposal.
    */
   c->data = TL_EMPTY;
-  memset (&c->record.proposal, 0, sizeof c->record.proposal);
+  if (c->record.view.number != 0)
+    memset (&c->record.proposal, 0, sizeof c->record.proposal);
   c->agree.retry_at = NEVER;
   c->backoff = BACKOFF_MIN;
   return c;
@@ -190,7 +191,8 @@ consider_members (struct tl_core *c)
   const char *other = partner (c);
   struct tl_view view;
 
-  if (c->role != TL_PRIMARY || c->agree.stage != STAGE_IDLE || c->stopped)
+  if (c->role != TL_PRIMARY || c->agree.stage != STAGE_IDLE || c->stopped ||
+      c->now < c->propose_at)
     return;
 
   if (other != NULL && c->phase == PHASE_NONE) {
@@ -244,6 +246,8 @@ wake (const struct tl_core *c)
   at = earlier (at, requests_wake (c));
   if (c->handover_token != 0)
     at = earlier (at, c->handover_by);
+  if (c->propose_at > c->now)
+    at = earlier (at, c->propose_at);
   if (c->create_token != 0)
     at = earlier (at, c->create_by);
   return at;
@@ -332,6 +336,7 @@ stop (struct tl_core *c)
   c->stopped = true;
   requests_fail (c, ESHUTDOWN);
   reply (c, &c->agree.token, TL_FAILED, "the node is shutting down");
+  reply (c, &c->handover_token, TL_FAILED, "the node is shutting down");
 }
 
 void

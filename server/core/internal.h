@@ -97,11 +97,14 @@ struct tl_core {
     bool forced;       /* promote */
     bool acknowledge;  /* adopt: the peer waits for view-ack */
     bool create;       /* adopt: the store is born with it */
+    bool doubtful;     /* an answer of the arbiter was lost */
     bool propose;      /* adopt: it will make the peer primary */
     uint64_t token;    /* of the command to answer; 0: none */
     uint64_t give_up;  /* when to answer it at the latest */
     uint64_t retry_at; /* NEVER: an answer is outstanding */
   } agree;
+
+  uint64_t propose_at; /* nothing is proposed before */
 
   /* A view that the peer told while another was being stored. */
   struct {
@@ -132,7 +135,7 @@ struct tl_core {
   bool peer_stored;      /* ... and has stored it */
   bool creating;         /* the peer has still to store view 1 */
   bool resynced;         /* target: sync-done came in this session */
-  bool yielded;          /* the peer is creating the volume */
+  uint64_t yielded;      /* until then the peer may create the volume */
   bool diverged;         /* the views do not descend from each other */
   uint64_t tx_sequence, tx_acked, rx_sequence, rx_acked;
   uint64_t progress; /* the last acknowledgement, or the first frame since */

@@ -62,6 +62,7 @@ become_primary (struct tl_core *c)
   c->epoch++;
   c->demoted = false;
   c->lost_at = 0;
+  c->connected_view = c->record.view.id; /* nobody else acknowledges in it */
   c->counters.promotions++;
   c->recheck = true;
   changed (c);
@@ -238,7 +239,7 @@ create_asked (struct tl_core *c, const struct tl_uuid *uuid,
     session_end (c, true, "asked to create a volume that exists");
     return;
   }
-  c->yielded = true;
+  c->yielded = c->now + c->config.deadline;
   send_view (c, TL_VIEW_ACK, 0, uuid, view);
 }
 

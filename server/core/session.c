@@ -243,7 +243,8 @@ session_begin (struct tl_core *c, uint32_t id, const struct tl_hello *hello,
   c->dial = c->accept = 0;
   c->candidate = false;
   c->backoff = BACKOFF_MIN;
-  c->creating = c->resynced = c->yielded = c->diverged = false;
+  c->creating = c->resynced = c->diverged = false;
+  c->yielded = 0;
   c->peer_member = c->peer_stored = false;
   c->tx_sequence = c->tx_acked = c->rx_sequence = c->rx_acked = 0;
   c->heard = c->spoke = c->progress = c->now;

@@ -21,14 +21,19 @@ cluster_step (struct cluster *c, unsigned i, struct tl_event *event)
   execute (c, i);
 }
 
+void
+cluster_drop (struct cluster *c, unsigned i)
+{
+  for (unsigned p = 0; p < c->pipes[i].n; p++)
+    free (c->pipes[i].packets[p].payload);
+  c->pipes[i].n = 0;
+}
+
 static void
 drop_pipes (struct cluster *c)
 {
-  for (unsigned i = 0; i < 2; i++) {
-    for (unsigned p = 0; p < c->pipes[i].n; p++)
-      free (c->pipes[i].packets[p].payload);
-    c->pipes[i].n = 0;
-  }
+  cluster_drop (c, 0);
+  cluster_drop (c, 1);
 }
 
 static void

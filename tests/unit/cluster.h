@@ -103,6 +103,9 @@ void cluster_zero (struct cluster *c, unsigned i, struct unit_request *r,
 void cluster_read (struct cluster *c, unsigned i, struct unit_request *r,
                    uint64_t offset, uint32_t length);
 
+/* Lose what node I has sent and is still on the way. */
+void cluster_drop (struct cluster *c, unsigned i);
+
 /* Put a frame of our own making to node I, as if the peer had sent it. */
 void cluster_inject (struct cluster *c, unsigned i, struct tl_frame *frame,
                      const void *payload);

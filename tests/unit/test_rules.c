@@ -524,7 +524,7 @@ START_TEST (chunk_does_not_overtake_a_write)
   ack.sequence = 2;
   cluster_inject (&c, 0, &ack, NULL);
   cluster_write (&c, 0, &r, 8 * TL_BLOCK, TL_BLOCK, 'x');
-  c.pipes[1].n = 0;
+  cluster_drop (&c, 1);
   c.hold_acks = false;
   cluster_write (&c, 0, &r2, 15 * TL_BLOCK, TL_BLOCK, 'y');
   cluster_pass (&c, DEADLINE / 2);
@@ -532,6 +532,67 @@ START_TEST (chunk_does_not_overtake_a_write)
   ck_assert_uint_eq (status_of (0)->out_of_sync, 0);
   ck_assert_int_eq (c.nodes[1].bytes[8 * TL_BLOCK], 'x');
   ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+/* V3: the arbiter made the first view, and its asker died before it knew. */
+START_TEST (create_is_asked_again_after_a_restart)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  cluster_start (&c, 0);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 100000);
+  c.arbiter_mute = true;
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), -1);
+  ck_assert_uint_eq (c.arbiter_view.number, 1);
+  cluster_crash (&c, 0);
+  c.arbiter_mute = false;
+  cluster_start (&c, 0);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), TL_DONE);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* An arbiter whose record was lost refuses, and the pair finds together again.
+ */
+START_TEST (arbiter_without_a_record)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  memset (&c.arbiter_view, 0, sizeof c.arbiter_view);
+  cluster_cut (&c, false);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert (!r.done);
+  ck_assert_str_ne (status_of (0)->trouble, "");
+  c.link = true;
+  cluster_pass (&c, DEADLINE);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* The only copy, in the hands of the node that made it: the operator's word
+ * is enough.
+ */
+START_TEST (creator_is_promoted_again)
+{
+  cluster_init (&c, TL_POLICY_ERROR);
+  cluster_start (&c, 0);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 100000);
+  c.hold_stores = 2;
+  cluster_command (&c, 0, TL_CMD_CREATE, 0);
+  cluster_crash (&c, 1);
+  c.hold_stores = 0;
+  ck_assert_int_eq (status_of (0)->role, TL_PRIMARY);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DEMOTE, 0), TL_DONE);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, 0), TL_REFUSED);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, TL_FENCED),
+                    TL_DONE);
   cluster_free (&c);
 }
 END_TEST
@@ -568,4 +629,6 @@ UNIT_MAIN ("rules", create_makes_two_members, write_waits_for_the_peer,
            join_of_a_target_that_died, lost_record_confirms_nothing,
            force_does_not_wipe_the_good_copy,
            continue_goes_on_past_a_frozen_partner,
-           chunk_does_not_overtake_a_write, frame_of_another_view_is_refused)
+           chunk_does_not_overtake_a_write,
+           create_is_asked_again_after_a_restart, arbiter_without_a_record,
+           creator_is_promoted_again, frame_of_another_view_is_refused)
