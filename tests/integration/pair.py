@@ -243,7 +243,15 @@ class Node:
         return time.monotonic() - began
 
     def pause(self):
+        """SIGSTOP, and wait until every thread has stopped."""
         self.signal(signal.SIGSTOP)
+        tasks = f'/proc/{self.pid()}/task'
+
+        def stopped(task):
+            with open(f'{tasks}/{task}/stat') as stat:
+                return stat.read().rpartition(')')[2].split()[0] == 'T'
+        wait_for(lambda: all(stopped(task) for task in os.listdir(tasks)),
+                 f'{self.name} has stopped', 5, 0.001)
 
     def resume(self):
         self.signal(signal.SIGCONT)
@@ -329,8 +337,18 @@ class Node:
             raise Failure(f'{failure}; it shows {last}') from None
 
     def twinlog(self, command, *options, expect=None):
-        """Run `twinlog COMMAND` for this node."""
-        result = run([TWINLOG, '--control', self.control, command, *options])
+        """Run `twinlog COMMAND` for this node.
+
+        While a view is being agreed it says so, and to try again.
+        """
+        end = time.monotonic() + 10
+        while True:
+            result = run([TWINLOG, '--control', self.control, command,
+                          *options])
+            if result.returncode != FAILED or time.monotonic() > end \
+                    or 'just being agreed' not in result.stderr:
+                break
+            time.sleep(0.05)
         if expect is not None:
             check(result.returncode == expect,
                   f'twinlog {command} {" ".join(options)} on {self.name}: exit'
