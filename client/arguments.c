@@ -53,6 +53,12 @@ static const struct command commands[] = {
      0, command_plain},
     {"degrade", "--fenced", "let this primary go on alone", BIT (FENCED),
      BIT (FENCED), command_plain},
+    {"switchover", "[--disconnect]", "give the primary role to the other node",
+     BIT (DISCONNECT), 0, command_plain},
+    {"discard", "", "give up this node's data after a split brain", 0, 0,
+     command_plain},
+    {"forget-peer", "", "let another machine take the partner's place", 0, 0,
+     command_plain},
     {"wait", "--for STATE --timeout S", "wait until the node is in a state",
      BIT (FOR) | BIT (TIMEOUT), BIT (FOR) | BIT (TIMEOUT), command_wait},
 };

@@ -90,6 +90,8 @@ agree_abort (struct tl_core *c, int status, const char *format, ...)
   vsnprintf (why, sizeof why, format, args);
   va_end (args);
   reply (c, &c->agree.token, status, "%s", why);
+  if (c->agree.kind == KIND_HANDOVER)
+    switchover_over (c, status, why);
   idle (c);
 }
 
@@ -122,6 +124,26 @@ agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
   store (c);
 }
 
+/* Store a record that says less, of the kinds that concern no view. */
+void
+agree_record (struct tl_core *c, enum kind kind)
+{
+  handshake_abort (c);
+  idle (c);
+  c->agree.kind = kind;
+  c->pending = c->record;
+  if (kind == KIND_DISCARD) {
+    memset (&c->pending, 0, sizeof c->pending);
+    memcpy (c->pending.volume, c->volume, sizeof c->volume);
+    memcpy (c->pending.node, c->node, sizeof c->node);
+    c->pending.size = c->config.size;
+  }
+  c->pending.peer[0] = '\0';
+  c->pending.peer_view = 0;
+  c->agree.stage = STAGE_STORE_VIEW;
+  store (c);
+}
+
 /* Store a view that was agreed elsewhere. */
 void
 agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
@@ -135,172 +157,6 @@ agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
   c->agree.uuid = *uuid;
   c->agree.member = member;
   store_view (c);
-}
-
-/* ---- Acting on a stored view ---- */
-
-static void
-acted_create (struct tl_core *c)
-{
-  act (c, TL_DO_CLEAR);
-  tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-  c->map_incarnation = 0;
-  c->data = TL_COMPLETE;
-  c->role = TL_PRIMARY;
-  c->connected_view = c->record.view.id;
-  c->epoch++;
-  c->demoted = false;
-  c->recheck = true;
-  say (c, "created: Primary in view 1%s",
-       alone (c) ? ", with the ONLY copy of the data" : "");
-  if (c->phase == PHASE_NONE) {
-    reply (c, &c->agree.token, TL_DONE,
-           alone (c) ? "created, with one copy"
-                     : "created; the partner joins when it is back");
-    return;
-  }
-  c->phase = PHASE_SOURCE_WAIT;
-  if (alone (c)) {
-    reply (c, &c->agree.token, TL_DONE, "created, with one copy");
-    send_view (c, TL_VIEW, 0, &c->record.uuid, &c->record.view);
-    return;
-  }
-  c->creating = true;
-  c->create_token = c->agree.token;
-  c->create_by = c->agree.give_up;
-  send_view (c, TL_VIEW, TL_CREATE, &c->record.uuid, &c->record.view);
-}
-
-static void
-acted_promote (struct tl_core *c)
-{
-  if (c->phase != PHASE_NONE)
-    session_end (c, true, "promoted");
-  if (c->agree.forced) {
-    /* What the store holds becomes the data, and nobody's copy equals it. */
-    if (c->data == TL_EMPTY)
-      act (c, TL_DO_CLEAR);
-    c->data = TL_COMPLETE;
-    c->map_incarnation = 0;
-  }
-  become_primary (c);
-  reply (c, &c->agree.token, TL_DONE, "Primary in view %" PRIu64,
-         c->record.view.number);
-}
-
-static void
-acted_adopt (struct tl_core *c)
-{
-  if (c->agree.create) {
-    act (c, TL_DO_CLEAR);
-    tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-    c->map_incarnation = c->peer.incarnation;
-    c->data = TL_COMPLETE;
-  }
-  if (c->phase == PHASE_NONE) {
-    /* Found at the arbiter: the child of our own view that names us. */
-    if (is_member (c) && strcmp (c->record.view.primary, c->node) == 0 &&
-        (!c->demoted || c->handover_token != 0))
-      become_primary (c);
-    reply (c, &c->handover_token, c->role == TL_PRIMARY ? TL_DONE : TL_FAILED,
-           "%s in view %" PRIu64, tl_role_name (c->role),
-           c->record.view.number);
-    return;
-  }
-  if (is_member (c))
-    c->connected_view = c->record.view.id;
-  if (c->agree.acknowledge) {
-    c->record.peer_view = c->record.view.id;
-    send_view (c, TL_VIEW_ACK, 0, &c->record.uuid, &c->record.view);
-    if (strcmp (c->record.view.primary, c->peer.node) == 0) {
-      if (c->agree.propose)
-        return; /* the peer stores it too, and ends the session */
-      c->peer.role = TL_PRIMARY;
-      c->peer.data = TL_COMPLETE;
-      if (c->phase != PHASE_TARGET)
-        target_ready (c);
-    } else if (is_member (c) && strcmp (c->record.view.primary, c->node) == 0) {
-      /* Handed over: the peer has stored this and stepped down. */
-      c->peer.view = c->record.view;
-      c->peer.member = 1;
-      c->peer_member = c->peer_stored = true;
-      reply (c, &c->handover_token, TL_DONE, "Primary in view %" PRIu64,
-             c->record.view.number);
-      become_primary (c);
-    }
-    return;
-  }
-  /* The view that the peer's hello told. */
-  if (c->phase == PHASE_TARGET_WAIT)
-    target_ready (c);
-  else
-    meet (c);
-}
-
-/* The target has the data.  V4: it is a member once it was told so in this
- * session; if that is over, a view without it comes next.
- */
-static void
-acted_join (struct tl_core *c)
-{
-  const struct tl_view *view = &c->record.view;
-  struct tl_view next;
-
-  c->recheck = true;
-  if (c->phase == PHASE_NONE) {
-    c->lost_at = c->now;
-    tl_view_next (&next, view, random_id (c), c->node, NULL);
-    agree (c, KIND_REMOVE, &next, &c->record.uuid);
-    return;
-  }
-  c->peer_member = true; /* complete through the resync of this session */
-  say (c, "view %" PRIu64 ": node %s is a member", view->number, c->peer.node);
-  send_view (c, TL_VIEW, 0, &c->record.uuid, view);
-}
-
-static void
-acted (struct tl_core *c)
-{
-  const struct tl_view *view = &c->record.view;
-
-  changed (c);
-  if (c->role == TL_PRIMARY)
-    c->connected_view = view->id; /* nobody else acknowledges in it */
-  if (alone (c))
-    c->lost_at = 0;
-  switch (c->agree.kind) {
-  case KIND_CREATE:
-    acted_create (c);
-    break;
-  case KIND_ALONE:
-    c->recheck = true;
-    say (c, "view %" PRIu64 ": going on alone, this is the ONLY copy",
-         view->number);
-    reply (c, &c->agree.token, TL_DONE, "alone in view %" PRIu64, view->number);
-    break;
-  case KIND_PROMOTE:
-    acted_promote (c);
-    break;
-  case KIND_JOIN:
-    acted_join (c);
-    break;
-  case KIND_REMOVE:
-    c->recheck = true;
-    say (c,
-         "view %" PRIu64 ": node %s is no member until it is resynced; "
-         "this is the ONLY copy",
-         view->number, c->peer.node[0] != '\0' ? c->peer.node : "the partner");
-    if (c->phase != PHASE_NONE)
-      send_view (c, TL_VIEW, 0, &c->record.uuid, view);
-    break;
-  case KIND_HANDOVER:
-    if (c->phase != PHASE_NONE)
-      send_view (c, TL_HANDOVER, 0, &c->record.uuid, view);
-    break;
-  case KIND_ADOPT:
-    acted_adopt (c);
-    break;
-  }
 }
 
 /* A view came in while another was being stored. */
@@ -317,9 +173,11 @@ next_told (struct tl_core *c)
 void
 agree_stored (struct tl_core *c, bool ok, const char *reason)
 {
-  bool may_abort = c->agree.stage == STAGE_STORE_PROPOSAL ||
-                   (!c->config.arbiter && (c->agree.kind == KIND_PROMOTE ||
-                                           c->agree.kind == KIND_CREATE));
+  bool may_abort =
+      c->agree.stage == STAGE_STORE_PROPOSAL || c->agree.kind == KIND_FORGET ||
+      c->agree.kind == KIND_DISCARD ||
+      (!c->config.arbiter &&
+       (c->agree.kind == KIND_PROMOTE || c->agree.kind == KIND_CREATE));
 
   if (c->agree.stage != STAGE_STORE_PROPOSAL &&
       c->agree.stage != STAGE_STORE_VIEW)
@@ -335,9 +193,11 @@ agree_stored (struct tl_core *c, bool ok, const char *reason)
     return;
   }
   trouble (c, "");
-  /* What the peer told meanwhile. */
-  memcpy (c->pending.peer, c->record.peer, sizeof c->pending.peer);
-  c->pending.peer_view = c->record.peer_view;
+  if (c->agree.kind != KIND_FORGET && c->agree.kind != KIND_DISCARD) {
+    /* What the peer told meanwhile. */
+    memcpy (c->pending.peer, c->record.peer, sizeof c->pending.peer);
+    c->pending.peer_view = c->record.peer_view;
+  }
   c->record = c->pending;
   if (c->agree.stage == STAGE_STORE_PROPOSAL) {
     ask (c);
@@ -408,6 +268,7 @@ overtaken (struct tl_core *c, const struct tl_view *winner)
     session_end (c, true, "overtaken at the arbiter");
   step_down (c, text (c, "the arbiter is at view %" PRIu64 " with primary %s",
                       view.number, view.primary));
+  switchover_over (c, TL_FAILED, "overtaken at the arbiter");
   agree_adopt (c, &uuid, &view, child);
 }
 

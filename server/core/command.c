@@ -211,6 +211,78 @@ command_handover (struct tl_core *c)
   agree (c, KIND_HANDOVER, &view, &c->record.uuid);
 }
 
+/* ---- switchover ---- */
+
+static bool
+clients_attached (struct tl_core *c, const struct tl_event *event,
+                  const char *command, uint64_t *token)
+{
+  unsigned n = event->command.clients;
+
+  if (n == 0 || (event->command.flags & TL_DISCONNECT))
+    return false;
+  reply (c, token, TL_REFUSED,
+         "%u NBD client%s attached: detach first, or %s --disconnect to fail "
+         "their requests",
+         n, n == 1 ? " is" : "s are", command);
+  return true;
+}
+
+static void
+switchover (struct tl_core *c, const struct tl_event *event, uint64_t *token)
+{
+  if (c->role != TL_PRIMARY) {
+    reply (c, token, TL_REFUSED, "node %s is Secondary: run it on the Primary",
+           c->node);
+    return;
+  }
+  if (clients_attached (c, event, "switchover", token))
+    return;
+  if (c->agree.stage != STAGE_IDLE || !mirroring (c) || !c->peer_member ||
+      !c->peer_stored || c->resync.active) {
+    reply (c, token, TL_REFUSED,
+           "the partner is not connected and UpToDate: it could not go on "
+           "with the data");
+    return;
+  }
+  c->leaving = true;
+  c->leaving_since = c->now;
+  c->switchover_token = *token;
+  /* The step ends with switchover_drained. */
+}
+
+/* Nothing is under way any more: give the role away. */
+void
+switchover_drained (struct tl_core *c)
+{
+  struct tl_view view;
+
+  if (c->agree.stage != STAGE_IDLE || c->in_flight.count > 0 ||
+      c->held.count > 0 || !mirroring (c) || !c->peer_member)
+    return;
+  tl_view_next (&view, &c->record.view, random_id (c), c->peer.node, c->node);
+  agree (c, KIND_HANDOVER, &view, &c->record.uuid);
+}
+
+/* The peer acts as primary; or that came to nothing, and where this node is
+ * still primary it serves again.
+ */
+void
+switchover_over (struct tl_core *c, int status, const char *why)
+{
+  c->leaving = false;
+  if (c->switchover_token == 0)
+    return;
+  if (status == TL_DONE)
+    reply (c, &c->switchover_token, status,
+           "node %s is Primary, after a pause of %" PRIu64 ".%" PRIu64 " ms",
+           c->peer.node, (c->now - c->leaving_since) / 1000,
+           (c->now - c->leaving_since) / 100 % 10);
+  else
+    reply (c, &c->switchover_token, status, "%s; node %s is %s", why, c->node,
+           tl_role_name (c->role));
+}
+
 /* ---- demote, degrade ---- */
 
 static void
@@ -220,14 +292,8 @@ demote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
     reply (c, token, TL_DONE, "Secondary");
     return;
   }
-  if (event->command.clients > 0 && !(event->command.flags & TL_DISCONNECT)) {
-    reply (c, token, TL_REFUSED,
-           "%u NBD client%s attached: detach first, or demote --disconnect "
-           "to fail their requests",
-           event->command.clients,
-           event->command.clients == 1 ? " is" : "s are");
+  if (clients_attached (c, event, "demote", token))
     return;
-  }
   if (c->agree.stage != STAGE_IDLE) {
     reply (c, token, TL_FAILED, "a view is just being agreed: try again");
     return;
@@ -273,6 +339,46 @@ degrade (struct tl_core *c, const struct tl_event *event, uint64_t *token)
   c->agree.give_up = give_up (c);
 }
 
+/* ---- discard, forget-peer ---- */
+
+static void
+discard (struct tl_core *c, uint64_t *token)
+{
+  if (!c->standalone) {
+    reply (c, token, TL_REFUSED,
+           "node %s is not StandAlone: there is nothing to give up. A split "
+           "brain is ended on the node whose data is to be lost",
+           c->node);
+    return;
+  }
+  agree_record (c, KIND_DISCARD);
+  c->agree.token = *token;
+  c->agree.give_up = give_up (c);
+}
+
+static void
+forget_peer (struct tl_core *c, uint64_t *token)
+{
+  if (c->record.peer[0] == '\0') {
+    reply (c, token, TL_DONE, "no peer is known");
+    return;
+  }
+  if (c->phase != PHASE_NONE) {
+    reply (c, token, TL_REFUSED, "node %s is connected", c->peer.node);
+    return;
+  }
+  if (tl_view_has (&c->record.view, c->record.peer)) {
+    reply (c, token, TL_REFUSED,
+           "node %s is a member: it may have acknowledged writes. Go on "
+           "without it first: degrade --fenced, or promote",
+           c->record.peer);
+    return;
+  }
+  agree_record (c, KIND_FORGET);
+  c->agree.token = *token;
+  c->agree.give_up = give_up (c);
+}
+
 void
 command (struct tl_core *c, const struct tl_event *event)
 {
@@ -282,16 +388,26 @@ command (struct tl_core *c, const struct tl_event *event)
     reply (c, &token, TL_FAILED, "the node is shutting down");
     return;
   }
-  if (c->agree.token != 0 || c->handover_token != 0 || c->create_token != 0) {
+  if (c->agree.token != 0 || c->handover_token != 0 || c->create_token != 0 ||
+      c->switchover_token != 0) {
     reply (c, &token, TL_FAILED, "another command is under way: try again");
     return;
   }
   switch (event->command.command) {
   case TL_CMD_CREATE:
+  case TL_CMD_DISCARD:
+  case TL_CMD_FORGET_PEER:
     if (c->agree.stage != STAGE_IDLE)
       reply (c, &token, TL_FAILED, "a view is just being agreed: try again");
-    else
+    else if (event->command.command == TL_CMD_CREATE)
       create (c, event, &token);
+    else if (event->command.command == TL_CMD_DISCARD)
+      discard (c, &token);
+    else
+      forget_peer (c, &token);
+    break;
+  case TL_CMD_SWITCHOVER:
+    switchover (c, event, &token);
     break;
   case TL_CMD_PROMOTE:
     promote (c, event, &token);
@@ -308,6 +424,14 @@ command (struct tl_core *c, const struct tl_event *event)
 void
 command_timers (struct tl_core *c)
 {
+  if (c->switchover_token != 0 &&
+      c->now >= c->leaving_since + c->config.deadline + ARBITER_GRACE) {
+    if (c->agree.stage == STAGE_IDLE)
+      c->leaving = false;
+    reply (c, &c->switchover_token, TL_TIMED_OUT,
+           "node %s is not Primary within the deadline; node %s is %s",
+           c->peer.node, c->node, tl_role_name (c->role));
+  }
   if (c->handover_token != 0 && c->now >= c->handover_by)
     reply (c, &c->handover_token, TL_TIMED_OUT,
            "node %s did not hand over within the deadline", c->peer.node);

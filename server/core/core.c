@@ -244,6 +244,8 @@ wake (const struct tl_core *c)
     return c->now; /* the update was full */
   at = earlier (session_wake (c), agree_wake (c));
   at = earlier (at, requests_wake (c));
+  if (c->switchover_token != 0)
+    at = earlier (at, c->leaving_since + c->config.deadline + ARBITER_GRACE);
   if (c->handover_token != 0)
     at = earlier (at, c->handover_by);
   if (c->propose_at > c->now)
@@ -337,6 +339,7 @@ stop (struct tl_core *c)
   requests_fail (c, ESHUTDOWN);
   reply (c, &c->agree.token, TL_FAILED, "the node is shutting down");
   reply (c, &c->handover_token, TL_FAILED, "the node is shutting down");
+  switchover_over (c, TL_FAILED, "the node is shutting down");
 }
 
 void
@@ -390,6 +393,9 @@ tl_core_step (struct tl_core *c, const struct tl_event *event,
     stop (c);
     break;
   }
+
+  if (c->leaving)
+    switchover_drained (c);
 
   consider_members (c);
   if (c->recheck)

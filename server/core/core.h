@@ -122,13 +122,16 @@ enum tl_command {
   TL_CMD_CREATE,
   TL_CMD_PROMOTE,
   TL_CMD_DEMOTE,
-  TL_CMD_DEGRADE
+  TL_CMD_DEGRADE,
+  TL_CMD_SWITCHOVER,
+  TL_CMD_DISCARD,
+  TL_CMD_FORGET_PEER
 };
 
 #define TL_ALONE 1u      /* create */
 #define TL_FENCED 2u     /* promote, degrade */
 #define TL_FORCE 4u      /* promote */
-#define TL_DISCONNECT 8u /* demote */
+#define TL_DISCONNECT 8u /* demote, switchover */
 
 struct tl_event {
   enum tl_event_type type;

@@ -36,7 +36,9 @@ enum kind {
   KIND_JOIN,     /* the resynced target becomes a member */
   KIND_REMOVE,   /* the partner is connected, but no member any more */
   KIND_HANDOVER, /* this node gives the primary role to its partner */
-  KIND_ADOPT     /* somebody else's view, told by the peer or the arbiter */
+  KIND_ADOPT,    /* somebody else's view, told by the peer or the arbiter */
+  KIND_FORGET,   /* no view: the record without the peer */
+  KIND_DISCARD   /* no view: a record as of a fresh node */
 };
 
 enum stage {
@@ -146,6 +148,13 @@ struct tl_core {
   uint64_t said[REASONS]; /* hashes of the reasons logged since the last
                            * session began */
 
+  /* A switchover from this primary: new requests fail, those in flight end,
+   * then the peer is given the role.
+   */
+  bool leaving;
+  uint64_t switchover_token;
+  uint64_t leaving_since;
+
   uint64_t handover_token; /* a promote that waits for the peer's handover */
   uint64_t handover_by;
   uint64_t create_token; /* a create that waits for the peer */
@@ -235,6 +244,7 @@ void target_ready (struct tl_core *c);
 /* agree.c */
 void agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
             const struct tl_uuid *uuid);
+void agree_record (struct tl_core *c, enum kind kind);
 void agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
                   const struct tl_view *view, bool member);
 void agree_abort (struct tl_core *c, int status, const char *format, ...)
@@ -245,6 +255,9 @@ void agree_peer (struct tl_core *c, const struct tl_view *view);
 void agree_session_lost (struct tl_core *c);
 void agree_timers (struct tl_core *c);
 uint64_t agree_wake (const struct tl_core *c);
+
+/* acted.c */
+void acted (struct tl_core *c);
 
 /* source.c */
 void source_bitmap (struct tl_core *c, const void *payload, size_t length);
@@ -258,6 +271,8 @@ void target_ack (struct tl_core *c);
 /* command.c */
 void command (struct tl_core *c, const struct tl_event *event);
 void command_handover (struct tl_core *c);
+void switchover_drained (struct tl_core *c);
+void switchover_over (struct tl_core *c, int status, const char *why);
 void command_timers (struct tl_core *c);
 int promote_check (const struct tl_core *c, unsigned flags, char *why,
                    size_t why_size);

@@ -84,6 +84,7 @@ step_down (struct tl_core *c, const char *why)
     return;
   c->role = TL_SECONDARY;
   c->lost_at = 0;
+  c->leaving = false;
   changed (c);
   if (c->phase == PHASE_NONE)
     handshake_abort (c); /* our hello said Primary */
@@ -283,6 +284,7 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
     /* The peer acts as the primary that this view names. */
     c->peer.role = TL_PRIMARY;
     c->peer.data = TL_COMPLETE;
+    switchover_over (c, TL_DONE, NULL);
     send_view (c, TL_VIEW_ACK, 0, &c->record.uuid, view);
     if (c->phase != PHASE_TARGET)
       target_ready (c);

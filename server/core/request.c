@@ -208,7 +208,8 @@ request (struct tl_core *c, struct tl_request *r)
   r->error = 0;
   r->state = REQ_NEW;
   r->next = r->prev = NULL;
-  if (c->role != TL_PRIMARY || c->stopped || r->epoch != c->epoch) {
+  if (c->role != TL_PRIMARY || c->stopped || c->leaving ||
+      r->epoch != c->epoch) {
     done (c, r, ESHUTDOWN);
     return;
   }

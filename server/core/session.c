@@ -372,6 +372,8 @@ session_end (struct tl_core *c, bool bye, const char *format, ...)
   if (c->agree.stage == STAGE_IDLE)
     reply (c, &c->handover_token, TL_FAILED,
            "the connection to the peer ended: %s", why);
+  if (c->agree.stage == STAGE_IDLE)
+    switchover_over (c, TL_FAILED, why);
   agree_session_lost (c);
 }
 

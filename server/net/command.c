@@ -17,6 +17,11 @@ static const struct {
     {"promote", TL_CMD_PROMOTE, {{"fenced", TL_FENCED}, {"force", TL_FORCE}}},
     {"demote", TL_CMD_DEMOTE, {{"disconnect", TL_DISCONNECT}, {NULL, 0}}},
     {"degrade", TL_CMD_DEGRADE, {{"fenced", TL_FENCED}, {NULL, 0}}},
+    {"switchover",
+     TL_CMD_SWITCHOVER,
+     {{"disconnect", TL_DISCONNECT}, {NULL, 0}}},
+    {"discard", TL_CMD_DISCARD, {{NULL, 0}, {NULL, 0}}},
+    {"forget-peer", TL_CMD_FORGET_PEER, {{NULL, 0}, {NULL, 0}}},
 };
 
 #define COMMANDS (sizeof commands / sizeof *commands)

@@ -76,11 +76,14 @@ check_reply (struct sim *sim, struct node *node, const struct command *command)
                    sim_command_text (command->command, command->flags));
     break;
   case TL_CMD_DEMOTE:
+  case TL_CMD_SWITCHOVER:
+  case TL_CMD_DISCARD:
     if (primary)
-      sim_violate (sim, "%s says that demote is done, and is primary",
-                   node->name);
+      sim_violate (sim, "%s says that %s is done, and is primary", node->name,
+                   sim_command_text (command->command, command->flags));
     break;
   case TL_CMD_DEGRADE:
+  case TL_CMD_FORGET_PEER:
     break;
   }
 }
@@ -188,12 +191,12 @@ promote (struct sim *sim, struct node *node)
     operators_send (sim, node, TL_CMD_PROMOTE,
                     other->alive || rng_percent (&sim->rng, 80) ? 0 : TL_FENCED,
                     0);
-  } else if (node_connected (sim, node)) {
+  } else if (node_connected (sim, node) &&
+             !(schedule_entitled (sim, node) && rng_percent (&sim->rng, 10))) {
     operators_send (sim, node, TL_CMD_PROMOTE, 0, 0);
   } else if (!other->alive) {
     fence_and_send (sim, node, TL_CMD_PROMOTE);
-  } else if (schedule_entitled (sim, node) &&
-             rng_percent (&sim->rng, sim->schedule.stage == HEAL_NO ? 30 : 4)) {
+  } else if (schedule_entitled (sim, node) && rng_percent (&sim->rng, 30)) {
     fence_and_send (sim, node, TL_CMD_PROMOTE);
   }
 }
@@ -270,6 +273,9 @@ operators_manage (struct sim *sim)
     best = node_other (sim, best);
   if (best->alive)
     promote (sim, best);
+  if (sim->with_arbiter && node_other (sim, best)->alive &&
+      rng_percent (&sim->rng, 10))
+    promote (sim, node_other (sim, best));
 }
 
 /* Something foolish, but for --force and for lies about fencing. */

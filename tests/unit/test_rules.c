@@ -597,6 +597,119 @@ START_TEST (creator_is_promoted_again)
 }
 END_TEST
 
+/* A planned move: what is under way ends well, the partner serves. */
+static void
+switch_over (enum tl_policy policy)
+{
+  cluster_pair (&c, policy);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_SWITCHOVER, 0), TL_REFUSED);
+  for (unsigned round = 0; round < 4; round++) {
+    unsigned a = round % 2, b = !a;
+
+    c.hold_acks = true;
+    cluster_write (&c, a, &r, 0, TL_BLOCK, (unsigned char)('a' + round));
+    ck_assert_int_eq (cluster_command (&c, a, TL_CMD_SWITCHOVER, 0), -1);
+    /* Nothing new is taken, and nothing under way is dropped. */
+    cluster_write (&c, a, &r2, 0, TL_BLOCK, 'z');
+    ck_assert (r2.done && r2.core.error == ESHUTDOWN && !r.done);
+    ck_assert_int_eq (status_of (a)->role, TL_PRIMARY);
+    c.hold_acks = false;
+    cluster_pass (&c, DEADLINE / 10);
+    ck_assert (r.done && r.core.error == 0);
+    ck_assert_int_eq (c.nodes[a].replies[0].status, TL_DONE);
+    ck_assert_int_eq (status_of (a)->role, TL_SECONDARY);
+    ck_assert_int_eq (status_of (b)->role, TL_PRIMARY);
+    ck_assert_uint_eq (s.copies, 2);
+    ck_assert_uint_eq (s.resyncs, 0);
+    cluster_read (&c, b, &r, 0, TL_BLOCK);
+    cluster_run (&c);
+    ck_assert (r.done && r.core.error == 0 && r.bytes[0] == 'a' + (int)round);
+  }
+  cluster_free (&c);
+}
+
+START_TEST (switchover_by_agreement)
+{
+  switch_over (TL_POLICY_ERROR);
+}
+END_TEST
+
+START_TEST (switchover_by_arbiter)
+{
+  switch_over (TL_POLICY_ARBITER);
+}
+END_TEST
+
+/* The link goes between the handover and the telling: the partner takes the
+ * role when it hears of the view.
+ */
+START_TEST (switchover_that_was_not_told)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  c.hold_stores = 1;
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_SWITCHOVER, 0), -1);
+  cluster_cut (&c, false);
+  c.hold_stores = 0;
+  cluster_run (&c);
+  ck_assert_int_eq (c.nodes[0].replies[0].status, TL_FAILED);
+  ck_assert_int_eq (status_of (0)->role, TL_SECONDARY);
+  ck_assert_int_eq (status_of (1)->role, TL_SECONDARY);
+  c.link = true;
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
+  ck_assert_uint_eq (s.copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* The operator names the loser of a split brain. */
+START_TEST (discard_ends_a_split_brain)
+{
+  cluster_pair (&c, TL_POLICY_CONTINUE);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_DISCARD, 0), TL_REFUSED);
+  cluster_cut (&c, false);
+  cluster_run (&c);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FENCED),
+                    TL_DONE);
+  for (unsigned i = 0; i < 2; i++)
+    cluster_write (&c, i, &r, 0, TL_BLOCK, (unsigned char)('a' + i));
+  c.link = true;
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->link, TL_LINK_STANDALONE);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DISCARD, 0), TL_DONE);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->disk, TL_DISK_UPTODATE);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_UPTODATE);
+  ck_assert_uint_eq (s.copies, 2);
+  ck_assert_int_eq (c.nodes[0].bytes[0], 'b');
+  /* It is the winner now: there is nothing to discard any more. */
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_DISCARD, 0), TL_REFUSED);
+  cluster_free (&c);
+}
+END_TEST
+
+/* Another machine takes the partner's place once the old one is forgotten. */
+START_TEST (replaced_machine_joins)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  cluster_crash (&c, 1);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_FORGET_PEER, 0), TL_REFUSED);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DEGRADE, TL_FENCED),
+                    TL_DONE);
+  c.nodes[1].name = "c";
+  c.nodes[1].has_record = false;
+  cluster_start (&c, 1);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_EMPTY);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_FORGET_PEER, 0), TL_DONE);
+  cluster_pass (&c, 4 * DEADLINE);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_UPTODATE);
+  ck_assert_str_eq (status_of (0)->peer, "c");
+  ck_assert_uint_eq (s.copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
 /* A frame of another view ends the session, and nothing is applied. */
 START_TEST (frame_of_another_view_is_refused)
 {
@@ -631,4 +744,7 @@ UNIT_MAIN ("rules", create_makes_two_members, write_waits_for_the_peer,
            continue_goes_on_past_a_frozen_partner,
            chunk_does_not_overtake_a_write,
            create_is_asked_again_after_a_restart, arbiter_without_a_record,
-           creator_is_promoted_again, frame_of_another_view_is_refused)
+           creator_is_promoted_again, switchover_by_agreement,
+           switchover_by_arbiter, switchover_that_was_not_told,
+           discard_ends_a_split_brain, replaced_machine_joins,
+           frame_of_another_view_is_refused)
