@@ -79,7 +79,7 @@ promote_check (const struct tl_core *c, unsigned flags, char *why,
   }
   if (session && c->peer.role == TL_PRIMARY) {
     snprintf (why, why_size,
-              "node %s is Primary and connected: demote it there first",
+              "node %s is Primary and connected: use switchover there",
               c->peer.node);
     return TL_REFUSED;
   }

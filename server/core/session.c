@@ -291,8 +291,8 @@ conn_hello (struct tl_core *c, uint32_t id, const struct tl_frame *f,
     changed (c);
     refuse (c, id,
             "split brain: both nodes have data that the other never had; "
-            "nothing is overwritten. Restart the node whose data is to be "
-            "given up: it comes back Empty and is filled from the other");
+            "nothing is overwritten. Run twinlog discard on the node whose "
+            "data is to be given up");
     return;
   }
   if (c->standalone) {

@@ -84,7 +84,7 @@ def commands():
     text = text[text.index('Commands:'):text.index('Options')]
     return found('commands', {
         name: long_options(rest)
-        for name, rest in re.findall(r'^  ([a-z]+)(.*)', text, re.MULTILINE)})
+        for name, rest in re.findall(r'^  ([a-z-]+)(.*)', text, re.MULTILINE)})
 
 
 def options():
@@ -116,7 +116,7 @@ def requests():
                       source('server/net/command.c'), re.DOTALL)
     return found('requests', {
         name: set(re.findall(r'\{"(\w+)", TL_', rest))
-        for name, rest in re.findall(r'^    \{"(\w+)",(.*?)\}\},$',
+        for name, rest in re.findall(r'^    \{"([\w-]+)",(.*?)\}\},$',
                                      table.group(1) if table else '',
                                      re.MULTILINE | re.DOTALL)})
 
