@@ -95,8 +95,13 @@ send_frame (struct sim *sim, struct node *node, struct tl_action *action)
          (unsigned long long)frame->session, (unsigned long long)frame->view,
          (unsigned long long)frame->sequence, (unsigned long long)frame->offset,
          frame->length, frame->flags, frame->payload);
-  if (!sim->violated)
-    wire_send (sim, node, action->conn, frame, payload);
+  if (sim->violated)
+    return;
+  wire_send (sim, node, action->conn, frame, payload);
+  if ((frame->type >= TL_BITMAP && frame->type <= TL_HANDOVER &&
+       frame->type != TL_SYNC_CHUNK) ||
+      frame->type == TL_WELCOME)
+    schedule_notice (sim, node);
 }
 
 static void
@@ -117,6 +122,7 @@ store_record (struct sim *sim, struct node *node)
   uint64_t delay = rng_between (&sim->rng, 50, sim->disk_delay);
 
   sim_at (sim, sim->now + delay, K_STORED, node, !bad, 0);
+  schedule_notice (sim, node);
 }
 
 static void
@@ -151,6 +157,7 @@ run_one (struct sim *sim, struct node *node, struct tl_action *action,
            sim_view_text (&action->after),
            action->create ? "nothing" : sim_view_text (&action->before));
     arbiter_ask (sim, node, action);
+    schedule_notice (sim, node);
     break;
   case TL_DO_REPLY:
     operators_reply (sim, node, action->token, action->status, action->text);

@@ -49,7 +49,8 @@ in_step (struct sim *sim)
   for (unsigned i = 0; i < NODES; i++) {
     struct node *node = &sim->nodes[i];
 
-    if (!node->alive || node->frozen_until > sim->now)
+    if (!node->alive || node->frozen_until > sim->now ||
+        sim->network.down_until[i] > sim->now)
       return false;
 
     const struct tl_status *status = node_status (sim, node);
@@ -86,14 +87,21 @@ describe (struct sim *sim, char *text, size_t size)
   }
 }
 
-/* Does NODE hold, without a break, a copy that may serve in view NEWEST? */
+/* Does NODE hold, without a break, a copy that may serve in view NEWEST?  Where
+ * there is no arbiter it must have shared its view with the peer, or have been
+ * its primary, to know that it has everything.
+ */
 static bool
-good_copy (struct node *node, const struct tl_view *newest)
+good_copy (const struct sim *sim, const struct node *node,
+           const struct tl_view *newest)
 {
   const struct tl_record *record = &node->record;
 
   if (!node->alive || record->incarnation != node->incarnation ||
       !tl_view_has (newest, node->name))
+    return false;
+  if (!sim->with_arbiter && node->connected_view != record->view.id &&
+      node->primary_view != record->view.id)
     return false;
   return record->view.id == newest->id || record->view.id == newest->parent;
 }
@@ -111,7 +119,7 @@ hopeless (struct sim *sim)
     if (!node->alive || sim->now < node->born + settled ||
         sim->now < node->frozen_until + settled ||
         sim->now < sim->network.down_until[i] + settled ||
-        node_primary (sim, node) || good_copy (node, newest))
+        node_primary (sim, node) || good_copy (sim, node, newest))
       return false;
   }
   return sim->now > sim->schedule.heal_since + settled;
@@ -131,8 +139,8 @@ give_up (struct sim *sim)
     sim_count (sim, T_NOT_CREATED);
     return;
   }
-  if (node || good_copy (&sim->nodes[0], newest) ||
-      good_copy (&sim->nodes[1], newest)) {
+  if (node || good_copy (sim, &sim->nodes[0], newest) ||
+      good_copy (sim, &sim->nodes[1], newest)) {
     sim_violate (sim, "does not heal: %s", text);
     return;
   }

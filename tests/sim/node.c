@@ -32,6 +32,7 @@ node_start (struct sim *sim, struct node *node)
   node->wake = UINT64_MAX;
   node->spins = 0;
   node->next_conn = 0;
+  node->primary_view = node->connected_view = 0;
   node->first = node->last = NULL;
   if (tl_store_open (&node->store, &store, error, sizeof error) < 0) {
     fprintf (stderr, "twinlog-sim: no store: %s\n", error);
@@ -82,6 +83,12 @@ gone (struct sim *sim, struct node *node, bool orderly)
     node->has_record = true;
     sim_count (sim, T_RECORDS_TORN);
     TRACE (sim, "%s: the record under way is on disk", node->name);
+  }
+  if (sim->forgetful && rng_percent (&sim->rng, 15)) {
+    node->has_record = false;
+    memset (&node->record, 0, sizeof node->record);
+    sim_count (sim, T_RECORDS_GONE);
+    TRACE (sim, "%s: the record is lost", node->name);
   }
   node->alive = false;
   node->died = sim->now;

@@ -1,10 +1,10 @@
 /* The oracle: knows what every client was told, and checks after each step
  * that no node breaks a guarantee of the design.
  *
- * There is one history.  A promotion begins an era; the versions of a sector
- * are ordered by era, then by when they were issued, which is the order in
- * which a primary applies them.  A version that was acknowledged, or read, is
- * the sector's floor: from then on
+ * There is one history.  A promotion begins an era, which is called by the
+ * number of its view; the versions of a sector are ordered by era, then by when
+ * they were issued, which is the order in which a primary applies them.  A
+ * version that was acknowledged, or read, is the sector's floor: from then on
  *
  * G1  at an acknowledgement under a view of two members the other member holds
  *     that version or a newer one;
@@ -226,14 +226,17 @@ promoted (struct sim *sim, struct node *node)
   struct seen seen[SECTORS_MAX];
   char where[64];
 
-  node->era = ++oracle->era;
-  if (oracle->era > 1) {
+  node->era = node_status (sim, node)->view.number;
+  node->primary_view = node->status.view.id;
+  TRACE (sim, "%s: PRIMARY, %s", node->name,
+         sim_view_text (&node->status.view));
+  if (sim->with_arbiter && node->era < oracle->era)
+    return; /* overtaken and not aware of it: it can acknowledge nothing */
+  if (oracle->era != 0) {
     oracle->promotions++;
     sim_count (sim, T_PROMOTIONS);
   }
-  TRACE (sim, "%s: PRIMARY, era %llu, %s", node->name,
-         (unsigned long long)oracle->era,
-         sim_view_text (&node_status (sim, node)->view));
+  oracle->era = node->era;
   if (!sim->with_arbiter && node_primary (sim, other)) {
     sim_violate (sim, "G3: %s becomes primary while %s is", node->name,
                  other->name);

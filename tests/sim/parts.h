@@ -37,6 +37,7 @@ enum kind {
   K_RESTART,   /* a: node */
   K_SCHEDULE,
   K_TAKEOVER, /* node */
+  K_STRIKE,   /* a: node, b: its life */
   K_HEAL
 };
 
@@ -98,7 +99,9 @@ struct node {
   unsigned spins; /* wakes in a row without time going by */
   uint32_t next_conn;
   uint64_t epoch;
-  uint64_t era; /* the oracle's, of its last promotion */
+  uint64_t era;            /* number of the view in which it became primary */
+  uint64_t primary_view;   /* id of that view */
+  uint64_t connected_view; /* id of the last view that the peer shared */
   struct op *first, *last;
   bool status_valid;
   struct tl_status status;
@@ -189,7 +192,7 @@ struct sector {
 struct oracle {
   struct version *versions;
   uint32_t n, room;
-  uint64_t era; /* counts promotions */
+  uint64_t era; /* of the newest primary */
   uint64_t sequence;
   unsigned promotions;
   uint64_t ids[VIEWS]; /* of the views that acknowledged, by number */
@@ -237,6 +240,7 @@ struct schedule {
   int creator;   /* the node that create is sent to */
   bool alone;    /* create --alone */
   bool early;    /* faults before the volume exists */
+  unsigned aim;  /* percent of the telling moments that are used */
   bool reckless; /* the last copy may be taken */
   bool created;
   uint64_t created_at;

@@ -48,6 +48,7 @@ configure (struct sim *sim)
   sim->network.corrupt = rng_percent (rng, 15) ? 40 : 0;
   sim->disk_delay = disks[rng_below (rng, 3)];
   sim->disk_failing = (unsigned)rng_between (rng, 0, 50);
+  sim->forgetful = rng_percent (rng, 5);
   sim->arbiter.unknown = rng_percent (rng, 50) ? 20 : 2;
 }
 
@@ -88,6 +89,7 @@ schedule_reset (struct sim *sim)
   schedule->creator = (int)rng_below (rng, NODES);
   schedule->alone = rng_percent (rng, 10);
   schedule->early = rng_percent (rng, 5);
+  schedule->aim = (unsigned)rng_between (rng, 0, 8);
   schedule->reckless = rng_percent (rng, 3);
   schedule->demote_next = -1;
   for (int i = 0; i < NODES; i++) {
@@ -204,7 +206,8 @@ schedule_takeover (struct sim *sim, struct node *primary)
   struct node *other = node_other (sim, primary);
   struct rng *rng = &sim->rng;
 
-  if (!node_primary (sim, primary) || !other->alive)
+  if (sim->schedule.stage != HEAL_NO || !node_primary (sim, primary) ||
+      !other->alive)
     return;
   sim_count (sim, T_TAKEOVERS);
   switch (rng_below (rng, 4)) {
@@ -241,6 +244,46 @@ take_over (struct sim *sim, struct node *primary)
     clients_avoid (sim, primary, sim->now + 2 * sim->deadline);
   }
   sim_at (sim, sim->now + delay, K_TAKEOVER, primary, 0, 0);
+}
+
+/* NODE has just done something after which a fault is most telling: in a
+ * resync, while a view is told or agreed.  Aim at that moment, sometimes.
+ */
+void
+schedule_notice (struct sim *sim, struct node *node)
+{
+  if (sim->schedule.stage == HEAL_NO &&
+      rng_percent (&sim->rng, sim->schedule.aim))
+    sim_at (sim, sim->now + rng_below (&sim->rng, 12 * MS), K_STRIKE, NULL,
+            (uint64_t)node->index, node->life);
+}
+
+void
+schedule_strike (struct sim *sim, struct node *node)
+{
+  if (sim->schedule.stage != HEAL_NO || !node->alive)
+    return;
+  sim_count (sim, T_AIMED);
+  switch (rng_below (&sim->rng, 6)) {
+  case 0:
+    lose (sim, node, rng_percent (&sim->rng, 20));
+    break;
+  case 1:
+    lose (sim, node_other (sim, node), rng_percent (&sim->rng, 20));
+    break;
+  case 2:
+    network_cut (sim, rng_percent (&sim->rng, 50) ? -1 : node->index);
+    break;
+  case 3:
+    link_down (sim, (unsigned)rng_between (&sim->rng, 1, 3));
+    break;
+  case 4:
+    node->disk_bad_until = sim->now + rng_below (&sim->rng, sim->deadline);
+    break;
+  default:
+    operators_meddle (sim);
+    break;
+  }
 }
 
 static enum fault

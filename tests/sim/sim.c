@@ -101,6 +101,11 @@ dispatch (struct sim *sim, const struct entry *entry)
   case K_TAKEOVER:
     schedule_takeover (sim, node);
     break;
+  case K_STRIKE:
+    node = &sim->nodes[entry->a];
+    if (node->life == entry->b)
+      schedule_strike (sim, node);
+    break;
   case K_HEAL:
     heal_tick (sim);
     break;

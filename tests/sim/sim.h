@@ -36,6 +36,7 @@ struct sim {
   uint64_t deadline;
   uint64_t disk_delay; /* most */
   unsigned disk_failing;
+  bool forgetful; /* a crash may take the record too */
 
   uint64_t resyncs, resyncs_full; /* of lives that ended */
   struct tl_update update;
@@ -184,6 +185,8 @@ bool clients_final_read (struct sim *sim, struct node *node, unsigned block);
 void schedule_reset (struct sim *sim);
 void schedule_tick (struct sim *sim);
 void schedule_takeover (struct sim *sim, struct node *primary);
+void schedule_notice (struct sim *sim, struct node *node);
+void schedule_strike (struct sim *sim, struct node *node);
 void schedule_crash (struct sim *sim, struct node *node, const char *how);
 bool schedule_entitled (struct sim *sim, struct node *node);
 const struct tl_view *schedule_newest (struct sim *sim);

@@ -83,8 +83,9 @@ sim_op_text (const struct op *op)
 const char *
 sim_command_text (enum tl_command command, unsigned flags)
 {
-  static const char *const names[] = {"create", "promote", "demote", "degrade",
-                                      "switchover", "discard", "forget-peer"};
+  static const char *const names[] = {"create",     "promote",    "demote",
+                                      "degrade",    "switchover", "discard",
+                                      "forget-peer"};
   char *text = turn ();
 
   snprintf (text, 256, "%s%s%s%s%s", names[command],
