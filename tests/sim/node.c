@@ -33,6 +33,8 @@ node_start (struct sim *sim, struct node *node)
   node->spins = 0;
   node->next_conn = 0;
   node->primary_view = node->connected_view = 0;
+  node->stored_number = node->record.view.number;
+  node->stored_id = node->record.view.id;
   node->first = node->last = NULL;
   if (tl_store_open (&node->store, &store, error, sizeof error) < 0) {
     fprintf (stderr, "twinlog-sim: no store: %s\n", error);
@@ -166,6 +168,10 @@ node_stored (struct sim *sim, struct node *node, bool ok)
   if (ok || rng_percent (&sim->rng, 25)) {
     node->record = node->writing;
     node->has_record = true;
+  }
+  if (ok) {
+    node->stored_number = node->record.view.number;
+    node->stored_id = node->record.view.id;
   }
   sim_count (sim, ok ? T_RECORDS : T_RECORDS_FAILED);
   node->storing = false;

@@ -99,8 +99,9 @@ struct node {
   unsigned spins; /* wakes in a row without time going by */
   uint32_t next_conn;
   uint64_t epoch;
-  uint64_t era;            /* number of the view in which it became primary */
-  uint64_t primary_view;   /* id of that view */
+  uint64_t era; /* number of the view in which it became primary */
+  uint64_t stored_number, stored_id; /* of the view that it knows is stored */
+  uint64_t primary_view;             /* id of that view */
   uint64_t connected_view; /* id of the last view that the peer shared */
   struct op *first, *last;
   bool status_valid;

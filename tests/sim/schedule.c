@@ -89,7 +89,7 @@ schedule_reset (struct sim *sim)
   schedule->creator = (int)rng_below (rng, NODES);
   schedule->alone = rng_percent (rng, 10);
   schedule->early = rng_percent (rng, 5);
-  schedule->aim = (unsigned)rng_between (rng, 0, 8);
+  schedule->aim = (unsigned)rng_between (rng, 0, 5);
   schedule->reckless = rng_percent (rng, 3);
   schedule->demote_next = -1;
   for (int i = 0; i < NODES; i++) {

@@ -171,8 +171,8 @@ wire_take (struct sim *sim, struct conn *conn, unsigned from)
     event.frame.frame = &frame;
     event.frame.payload = frame.payload ? bytes : NULL;
     any = true;
-    if (frame.session != 0 && frame.view == node->record.view.number)
-      node->connected_view = node->record.view.id;
+    if (frame.session != 0 && frame.view == node->stored_number)
+      node->connected_view = node->stored_id;
     node_step (sim, node, &event);
     if (end->state == END_OPEN) {
       pipe->start += TL_FRAME_SIZE + frame.payload;
