@@ -1,7 +1,9 @@
 """The primary is killed at a random moment under 16 requests in flight, the
 other node is promoted, and nothing that was acknowledged is lost; the killed
 node comes back empty, is filled while writes go on, and the next round kills
-the other side.
+the other side.  In half of the rounds the link between the nodes drops
+everything, or what goes one way, from a moment before the kill: as where a
+machine dies, not only a process.
 
 TWINLOG_ROUNDS: how many rounds (10).  TWINLOG_SEED: of the random numbers.
 """
@@ -12,16 +14,27 @@ import threading
 import time
 
 import pair
-from history import Client, History, nothing_lost, settle
+from history import Client, History, nothing_lost, pattern, settle
+from link import LinkedPair
 
 ROUNDS = int(os.environ.get('TWINLOG_ROUNDS', '10'))
 SEED = int(os.environ.get('TWINLOG_SEED', str(random.randrange(1 << 32))))
 BLOCKS = 4096
 
 
-def kill_under_load(client, primary, delay):
-    """Requests without an answer when PRIMARY died DELAY seconds from now."""
-    thread = threading.Timer(delay, primary.process.kill)
+def kill_under_load(client, both, primary, chance):
+    """Kill PRIMARY at a random moment; how many requests had no answer."""
+    delay = chance.uniform(0.01, 0.4)
+    how = chance.choice(('kill', 'kill', 'dark', 'one way'))
+    towards = chance.choice(both.nodes) if how == 'one way' else None
+    moments = chance.uniform(0, 0.05)
+
+    def kill():
+        if how != 'kill':
+            both.dark(towards)
+            time.sleep(moments)
+        primary.process.kill()
+    thread = threading.Timer(delay, kill)
     thread.start()
     end = time.monotonic() + delay + 10
     unanswered = client.work(lambda: not client.alive()
@@ -29,6 +42,7 @@ def kill_under_load(client, primary, delay):
     thread.join()
     pair.check(not client.alive(), 'the connection outlives its server')
     primary.kill()
+    both.light()
     return unanswered
 
 
@@ -61,13 +75,12 @@ def test_rounds():
     print(f'seed {SEED}', flush=True)
     chance = random.Random(SEED)
     history = History(BLOCKS)
-    both = pair.Pair(size=BLOCKS * pair.BLOCK).create()
+    both = LinkedPair(size=BLOCKS * pair.BLOCK).create()
     primary = both.a
     client = Client(primary, history, seed=chance.random())
     lost = unanswered = 0
     for number in range(1, ROUNDS + 1):
-        unanswered += kill_under_load(client, primary,
-                                      chance.uniform(0.01, 0.5))
+        unanswered += kill_under_load(client, both, primary, chance)
         killed, primary = primary, both.fail_over(primary)
         pair.equal(primary.get('copies'), 1, 'copies of a lone primary')
         client = Client(primary, history, seed=chance.random())
@@ -100,7 +113,6 @@ def test_comparison_can_fail():
     history.acknowledge(first, 3, 1)
     second = history.issue(3, 1, False)
     history.acknowledge(second, 3, 1)
-    from history import pattern
     old, new = pattern(first.number, 3), pattern(second.number, 3)
     for content, losses in ((new, 0), (old, 1), (bytes(4096), 1),
                             (new[:2048] + old[2048:], 1)):
