@@ -57,7 +57,12 @@ def check(condition, message):
 
 
 def equal(got, expected, what):
-    check(got == expected, f'{what}: {got!r}, expected {expected!r}')
+    check(got == expected, f'{what}: {short(got)}, expected {short(expected)}')
+
+
+def short(value):
+    text = repr(value)
+    return text if len(text) < 400 else f'{text[:100]} ... {text[-40:]}'
 
 
 def contains(text, words, what):

@@ -110,6 +110,41 @@ def test_race_for_the_arbiter():
     pair.equal(len(outcomes), 2, 'both outcomes were seen')
 
 
+def test_no_stale_read():
+    """A primary that was overtaken and does not know it yet (it is the more
+    patient one) answers no read with what was overwritten.
+    """
+    both = LinkedPair(size=BLOCKS * pair.BLOCK, deadline=0.5)
+    both.a.parameters['deadline'] = 5
+    both.create()
+    old = both.a.connect()
+    old.pwrite(b'1' * 4096, 0)
+    both.dark()
+    both.b.wait(5, connection_state='Connecting')
+    both.b.twinlog('promote', expect=pair.DONE)
+    both.b.connect().pwrite(b'2' * 4096, 0)
+    pair.equal(both.a.get('role'), 'Primary', 'role of the one overtaken')
+    buffer = pair.nbd.Buffer(4096)
+    errors = []
+
+    def done(error):
+        errors.append(getattr(error, 'value', error))
+        return 1
+    old.aio_pread(buffer, 0, done)
+    lit = time.monotonic() + 0.3
+    end = lit + 10
+    while not errors and time.monotonic() < end:
+        if lit and time.monotonic() > lit:
+            both.light()
+            lit = None
+        old.poll(50)
+    pair.check(errors, 'a read without an end')
+    if errors == [0]:
+        pair.equal(bytes(buffer.to_bytearray()), b'2' * 4096,
+                   'read from the one overtaken')
+    both.wait_complete(both.b)
+
+
 def test_cut_without_arbiter():
     """Writes fail at the deadline; when the link is back they go on, and only
     what was in doubt is copied.
@@ -170,5 +205,6 @@ def test_cut_during_resync():
 
 
 if __name__ == '__main__':
-    pair.main(test_race_for_the_arbiter, test_cut_without_arbiter,
-              test_short_cut, test_cut_during_resync)
+    pair.main(test_race_for_the_arbiter, test_no_stale_read,
+              test_cut_without_arbiter, test_short_cut,
+              test_cut_during_resync)
