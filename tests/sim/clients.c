@@ -14,6 +14,7 @@ void
 clients_reset (struct sim *sim)
 {
   struct clients *clients = &sim->clients;
+  uint64_t most = 6;
 
   memset (clients->client, 0, sizeof clients->client);
   for (unsigned i = 0; i < OPS; i++)
@@ -23,10 +24,18 @@ clients_reset (struct sim *sim)
   clients->outstanding = 0;
   clients->think = rng_between (&sim->rng, 2 * MS, 12 * MS);
   clients->reads = (unsigned)rng_between (&sim->rng, 10, 40);
+  clients->zeroes = 8;
+  if (rng_percent (&sim->rng, 15)) {
+    /* Many requests at once, many of them reads and zeroes. */
+    most = OPS / CLIENTS;
+    clients->reads = (unsigned)rng_between (&sim->rng, 30, 60);
+    clients->zeroes = 25;
+    clients->think /= 4;
+  }
   for (unsigned i = 0; i < CLIENTS; i++) {
     clients->client[i].node = -1;
     clients->client[i].reader = i == 0;
-    clients->client[i].depth = (unsigned)rng_between (&sim->rng, 1, 6);
+    clients->client[i].depth = (unsigned)rng_between (&sim->rng, 1, most);
     sim_at (sim, rng_below (&sim->rng, 20 * MS), K_CLIENT, NULL, i, 0);
   }
 }
@@ -86,7 +95,7 @@ choose (struct sim *sim, struct tl_request *request, bool reader)
     request->op = TL_OP_READ;
   else if (what < sim->clients.reads + 4)
     request->op = TL_OP_FLUSH;
-  else if (what < sim->clients.reads + 12)
+  else if (what < sim->clients.reads + 4 + sim->clients.zeroes)
     request->op = TL_OP_ZERO;
   else
     request->op = TL_OP_WRITE;

@@ -194,7 +194,7 @@ heal_tick (struct sim *sim)
     read_all (sim);
   else if (serving (sim) && in_step (sim)) {
     sim->clients.paused_until = UINT64_MAX;
-    if (sim->clients.outstanding == 0 &&
+    if (sim->clients.outstanding == 0 && !operators_wait (sim) &&
         node_status (sim, &sim->nodes[0])->out_of_sync == 0 &&
         node_status (sim, &sim->nodes[1])->out_of_sync == 0)
       schedule->stage = HEAL_READ;

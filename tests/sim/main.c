@@ -29,6 +29,7 @@ struct worker {
   pid_t pid;
   uint64_t at; /* counted from options.first */
   uint64_t violations;
+  uint64_t deaths; /* of the process */
   uint64_t totals[TOTALS];
   struct trace_ring ring;
 };
@@ -101,29 +102,34 @@ work (struct worker *worker)
 static void
 start (struct worker *worker)
 {
+  pid_t pid;
+
   fflush (stdout);
-  worker->pid = fork ();
-  if (worker->pid < 0) {
+  pid = fork ();
+  if (pid < 0) {
     perror ("twinlog-sim: fork");
     exit (3);
   }
-  if (worker->pid == 0) {
+  if (pid == 0) {
     work (worker);
     fflush (stdout);
     _exit (0);
   }
+  worker->pid = pid;
 }
 
 /* A worker died: its seed made the code under test crash or hang. */
 static void
-died (struct worker *worker, int how)
+died (struct worker *worker, int status)
 {
   uint64_t seed = options.first + worker->at;
 
   worker->violations++;
+  worker->deaths++;
   *stop = options.stop;
-  printf ("violation: seed %" PRIu64 ": died of signal %d (%s)\n", seed, how,
-          strsignal (how));
+  printf ("violation: seed %" PRIu64 ": died of %s %d\n", seed,
+          WIFSIGNALED (status) ? "signal" : "exit status",
+          WIFSIGNALED (status) ? WTERMSIG (status) : WEXITSTATUS (status));
   if (worker->violations > REPORTS)
     return;
   fflush (stdout);
@@ -165,13 +171,11 @@ run_workers (void)
       if (worker->pid != pid)
         continue;
       running--;
-      if (WIFSIGNALED (status)) {
-        died (worker, WTERMSIG (status));
+      if (WIFSIGNALED (status) || WEXITSTATUS (status) != 0) {
+        died (worker, status);
         worker->at += options.jobs;
         start (worker);
         running++;
-      } else if (WEXITSTATUS (status) != 0) {
-        exit (3);
       }
     }
   }
@@ -246,7 +250,7 @@ parse (int argc, char **argv)
 int
 main (int argc, char **argv)
 {
-  uint64_t totals[TOTALS] = {0}, violations = 0;
+  uint64_t totals[TOTALS] = {0}, violations = 0, deaths = 0;
 
   parse (argc, argv);
   if (options.trace)
@@ -265,10 +269,16 @@ main (int argc, char **argv)
   run_workers ();
   for (uint64_t w = 0; w < options.jobs; w++) {
     violations += workers[w].violations;
+    deaths += workers[w].deaths;
     for (unsigned i = 0; i < TOTALS; i++)
       totals[i] += workers[w].totals[i];
   }
   totals_print (totals);
+  if (!*stop && totals[T_SEEDS] + deaths != options.seeds) {
+    fprintf (stderr, "twinlog-sim: only %" PRIu64 " seeds were run\n",
+             totals[T_SEEDS]);
+    return 3;
+  }
   printf ("seeds %" PRIu64 ", violations %" PRIu64 "\n", options.seeds,
           violations);
   return violations ? 1 : 0;

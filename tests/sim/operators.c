@@ -23,7 +23,8 @@ operators_command (struct sim *sim, struct node *node, enum tl_command command,
   struct node *other = node_other (sim, node);
   unsigned token = 0;
 
-  if (command == TL_CMD_DEMOTE && sim->schedule.stage != HEAL_NO)
+  if ((command == TL_CMD_DEMOTE || command == TL_CMD_SWITCHOVER) &&
+      sim->schedule.stage != HEAL_NO)
     return;
 
   /* Time has passed: is the assertion still true? */
@@ -140,6 +141,16 @@ operators_check (struct sim *sim)
   }
 }
 
+/* Does an operator wait for an answer? */
+bool
+operators_wait (const struct sim *sim)
+{
+  for (unsigned i = 0; i < COMMANDS; i++)
+    if (sim->schedule.commands[i].used)
+      return true;
+  return false;
+}
+
 void
 operators_node_died (struct sim *sim, struct node *node)
 {
@@ -192,7 +203,9 @@ promote (struct sim *sim, struct node *node)
                     other->alive || rng_percent (&sim->rng, 80) ? 0 : TL_FENCED,
                     0);
   } else if (node_connected (sim, node) &&
-             !(schedule_entitled (sim, node) && rng_percent (&sim->rng, 10))) {
+             !(schedule_entitled (sim, node) &&
+               rng_percent (&sim->rng,
+                            sim->schedule.stage == HEAL_NO ? 10 : 40))) {
     operators_send (sim, node, TL_CMD_PROMOTE, 0, 0);
   } else if (!other->alive) {
     fence_and_send (sim, node, TL_CMD_PROMOTE);
@@ -231,6 +244,14 @@ move (struct sim *sim, struct node *primary)
 
   if (!node_connected (sim, primary) || !other->alive)
     return;
+  if (rng_percent (&sim->rng, 50)) {
+    if (rng_percent (&sim->rng, 50))
+      sim->clients.paused_until = sim->now + 60 * MS;
+    operators_send (sim, primary, TL_CMD_SWITCHOVER,
+                    rng_percent (&sim->rng, 50) ? TL_DISCONNECT : 0,
+                    rng_below (&sim->rng, 50 * MS));
+    return;
+  }
   sim->schedule.demote_next = other->index;
   if (rng_percent (&sim->rng, 40)) {
     operators_send (sim, primary, TL_CMD_DEMOTE, TL_DISCONNECT, 0);
@@ -292,9 +313,13 @@ operators_meddle (struct sim *sim)
       {TL_CMD_PROMOTE, 0},
       {TL_CMD_PROMOTE, TL_FENCED},
       {TL_CMD_DEMOTE, 0},
+      {TL_CMD_DEMOTE, TL_DISCONNECT},
       {TL_CMD_DEGRADE, 0},
       {TL_CMD_DEGRADE, TL_FENCED},
-      {TL_CMD_DEMOTE, TL_DISCONNECT},
+      {TL_CMD_SWITCHOVER, 0},
+      {TL_CMD_SWITCHOVER, TL_DISCONNECT},
+      {TL_CMD_DISCARD, 0},
+      {TL_CMD_FORGET_PEER, 0},
   };
   struct node *node = &sim->nodes[rng_below (&sim->rng, NODES)];
   unsigned pick =
@@ -304,6 +329,9 @@ operators_meddle (struct sim *sim)
     return;
 
   /* Two creates at the same moment make two volumes: not that foolish. */
+  if (choices[pick].command == TL_CMD_DISCARD &&
+      node_status (sim, node)->link == TL_LINK_STANDALONE)
+    return; /* that would name the loser of a split brain */
   if (choices[pick].command == TL_CMD_CREATE &&
       sim->now < sim->schedule.created_at + 2 * sim->deadline)
     return;

@@ -218,7 +218,7 @@ struct clients {
   uint64_t avoided_until;
   uint64_t think; /* mean time between requests */
   unsigned outstanding;
-  unsigned reads; /* percent of requests */
+  unsigned reads, zeroes; /* percent of requests */
 };
 
 /* Faults and operators: schedule.c, operators.c, heal.c */

@@ -199,6 +199,7 @@ void operators_command (struct sim *sim, struct node *node,
 void operators_reply (struct sim *sim, struct node *node, uint64_t token,
                       int status, const char *text);
 void operators_check (struct sim *sim);
+bool operators_wait (const struct sim *sim);
 void operators_node_died (struct sim *sim, struct node *node);
 void operators_manage (struct sim *sim);
 void operators_meddle (struct sim *sim);

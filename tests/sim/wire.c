@@ -12,7 +12,8 @@ append (struct pipe *pipe, const void *bytes, size_t n)
   if (n == 0)
     return;
   if (pipe->end + n > pipe->room) {
-    memmove (pipe->bytes, pipe->bytes + pipe->start, pipe->end - pipe->start);
+    if (pipe->start > 0)
+      memmove (pipe->bytes, pipe->bytes + pipe->start, pipe->end - pipe->start);
     pipe->end -= pipe->start;
     pipe->start = 0;
     if (pipe->end + n > pipe->room) {
