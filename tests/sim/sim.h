@@ -48,7 +48,9 @@ struct sim {
 };
 
 /* sim.c */
+/* Run one seed; see sim.c. */
 void sim_run (struct sim *sim, uint64_t seed);
+/* A guarantee is broken, in words.  The first one ends the run. */
 void sim_violate (struct sim *sim, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 
@@ -75,13 +77,18 @@ struct trace_ring {
 
 void sim_trace (struct sim *sim, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
+/* Where lines go: into RING, or (NULL) to standard output. */
 void sim_trace_to (struct trace_ring *ring); /* NULL: standard output */
+/* Print what is left in the ring. */
 void sim_trace_print (const struct trace_ring *ring);
+/* Things in words; valid for the next few calls. */
 const char *sim_view_text (const struct tl_view *view);
 const char *sim_op_text (const struct op *op);
 const char *sim_command_text (enum tl_command command, unsigned flags);
 
 /* queue.c */
+/* Forget everything.  Push returns the order of insertion; pop is false where
+ * nothing is left. */
 void queue_reset (struct queue *queue);
 uint64_t queue_push (struct queue *queue, const struct entry *entry);
 bool queue_pop (struct queue *queue, struct entry *entry);
@@ -92,18 +99,26 @@ void sim_at (struct sim *sim, uint64_t time, enum kind kind, struct node *node,
 
 /* network.c */
 void network_reset (struct sim *sim);
+/* A node dials; the call reaches the other machine; it came to nothing; the
+ * connection is up for one end. */
 void network_dial (struct sim *sim, struct node *node);
 void network_dial_arrives (struct sim *sim, int from, uint32_t life);
 void network_dial_failed (struct sim *sim, struct node *node,
                           const char *reason);
 void network_connected (struct sim *sim, uint64_t conn, uint64_t end);
+/* Is ENTRY held up by a link that is down?  Then it was put back. */
 bool network_held (struct sim *sim, const struct entry *entry);
+/* An end learns that the connection is gone; a node closes its end; a node is
+ * no more (ORDERLY: it was told to stop). */
 void network_fin (struct sim *sim, uint64_t conn, uint64_t end);
 void network_close (struct sim *sim, struct node *node, uint32_t id);
 void network_node_died (struct sim *sim, struct node *node, bool orderly);
+/* Faults: see network.c. */
 bool network_cut (struct sim *sim, int deaf_node);
 void network_down (struct sim *sim, unsigned directions, uint64_t until);
 
+/* For wire.c: a random delay; an end that is no more; let an end know; a
+ * connection's number; the connection that a node calls ID. */
 uint64_t network_delay (struct sim *sim);
 void network_end_gone (struct conn *conn, unsigned e);
 void network_tell (struct sim *sim, struct conn *conn, uint64_t id, unsigned e,
@@ -113,27 +128,36 @@ struct conn *network_find (struct sim *sim, const struct node *node,
                            uint32_t id, unsigned *e);
 
 /* wire.c */
+/* BYTES have arrived from end FROM (and the arrival's order, see wire.c). */
 void wire_arrive (struct sim *sim, uint64_t conn, uint64_t from,
                   uint64_t bytes);
+/* Send one frame on the connection that the node calls ID. */
 void wire_send (struct sim *sim, struct node *node, uint32_t id,
                 const struct tl_frame *frame, const void *payload);
+/* Give the receiver of pipe FROM the frames that are whole. */
 void wire_take (struct sim *sim, struct conn *conn, unsigned from);
 
 /* arbiter.c */
 void arbiter_reset (struct sim *sim);
+/* A question leaves; it reaches the arbiter; its answer, or SILENCE, reaches
+ * the node. */
 void arbiter_ask (struct sim *sim, struct node *node,
                   const struct tl_action *action);
 void arbiter_question (struct sim *sim, uint64_t question);
 void arbiter_answer (struct sim *sim, uint64_t question, bool silence);
 
 /* node.c */
+/* Make a node that was never started; start it; kill it; stop it in order. */
 void node_init (struct sim *sim, int index);
 void node_start (struct sim *sim, struct node *node);
 void node_kill (struct sim *sim, struct node *node, const char *how);
 void node_stop (struct sim *sim, struct node *node);
+/* Tell the core what happened, do what it says, check.  The rest: a timer is
+ * due; a write of the record has ended. */
 void node_step (struct sim *sim, struct node *node, struct tl_event *event);
 void node_wake (struct sim *sim, struct node *node, uint64_t generation);
 void node_stored (struct sim *sim, struct node *node, bool ok);
+/* What status shows, and what follows from it; of a live node. */
 const struct tl_status *node_status (struct sim *sim, struct node *node);
 bool node_member (const struct node *node);
 bool node_primary (struct sim *sim, struct node *node);
@@ -151,6 +175,8 @@ void executor_run (struct sim *sim, struct node *node,
 
 /* oracle.c */
 void oracle_reset (struct sim *sim);
+/* A request enters its node; it was answered with success; does a primary's
+ * claim of two copies hold; a core has made a step. */
 void oracle_invoke (struct sim *sim, struct op *op);
 void oracle_done (struct sim *sim, struct op *op);
 void oracle_check_claims (struct sim *sim);
@@ -172,10 +198,12 @@ void content_raise (struct sector *sector, uint64_t index);
 
 /* clients.c */
 void clients_reset (struct sim *sim);
+/* A client's turn.  For the others see clients.c. */
 void clients_tick (struct sim *sim, uint64_t client);
 void clients_turn (struct sim *sim, const struct node *primary);
 void clients_thaw (struct sim *sim, struct node *node);
 void clients_avoid (struct sim *sim, const struct node *node, uint64_t until);
+/* A request has ended; a node took its requests with it. */
 void clients_done (struct sim *sim, struct op *op);
 void clients_node_died (struct sim *sim, struct node *node);
 unsigned clients_attached (struct sim *sim, const struct node *node);
@@ -183,6 +211,7 @@ bool clients_final_read (struct sim *sim, struct node *node, unsigned block);
 
 /* schedule.c */
 void schedule_reset (struct sim *sim);
+/* The next fault is due.  For the others see schedule.c. */
 void schedule_tick (struct sim *sim);
 void schedule_takeover (struct sim *sim, struct node *primary);
 void schedule_notice (struct sim *sim, struct node *node);
@@ -196,15 +225,18 @@ void operators_send (struct sim *sim, struct node *node, enum tl_command cmd,
                      unsigned flags, uint64_t delay);
 void operators_command (struct sim *sim, struct node *node,
                         enum tl_command command, unsigned flags);
+/* The node answers a command. */
 void operators_reply (struct sim *sim, struct node *node, uint64_t token,
                       int status, const char *text);
 void operators_check (struct sim *sim);
 bool operators_wait (const struct sim *sim);
+/* Nobody answers its commands any more. */
 void operators_node_died (struct sim *sim, struct node *node);
 void operators_manage (struct sim *sim);
 void operators_meddle (struct sim *sim);
 
 /* heal.c */
+/* All faults cease; look whether all is well again. */
 void heal_begin (struct sim *sim);
 void heal_tick (struct sim *sim);
 
