@@ -8,8 +8,8 @@ acted_create (struct tl_core *c)
 {
   act (c, TL_DO_CLEAR);
   tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-  c->map_incarnation = 0;
-  c->data = TL_COMPLETE;
+  c->kept->map_incarnation = 0;
+  c->kept->data = TL_COMPLETE;
   c->role = TL_PRIMARY;
   c->connected_view = c->record.view.id;
   c->epoch++;
@@ -42,10 +42,10 @@ acted_promote (struct tl_core *c)
     session_end (c, true, "promoted");
   if (c->agree.forced) {
     /* What the store holds becomes the data, and nobody's copy equals it. */
-    if (c->data == TL_EMPTY)
+    if (c->kept->data == TL_EMPTY)
       act (c, TL_DO_CLEAR);
-    c->data = TL_COMPLETE;
-    c->map_incarnation = 0;
+    c->kept->data = TL_COMPLETE;
+    c->kept->map_incarnation = 0;
   }
   become_primary (c);
   reply (c, &c->agree.token, TL_DONE, "Primary in view %" PRIu64,
@@ -58,8 +58,8 @@ acted_adopt (struct tl_core *c)
   if (c->agree.create) {
     act (c, TL_DO_CLEAR);
     tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-    c->map_incarnation = c->peer.incarnation;
-    c->data = TL_COMPLETE;
+    c->kept->map_incarnation = c->peer.incarnation;
+    c->kept->data = TL_COMPLETE;
   }
   if (c->phase == PHASE_NONE) {
     /* Found at the arbiter: the child of our own view that names us. */
@@ -108,9 +108,9 @@ acted_discard (struct tl_core *c)
   step_down (c, "its data is discarded");
   act (c, TL_DO_CLEAR);
   tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-  c->map_incarnation = 0;
+  c->kept->map_incarnation = 0;
   c->connected_view = 0;
-  c->data = TL_EMPTY;
+  c->kept->data = TL_EMPTY;
   c->standalone = false;
   c->dial_at = c->now;
   say (c, "discarded: Empty, to be filled from the other node");
@@ -166,6 +166,8 @@ acted (struct tl_core *c)
     break;
   case KIND_REMOVE:
     c->recheck = true;
+    if (c->role != TL_PRIMARY)
+      become_primary (c); /* it resumes after a restart */
     say (c,
          "view %" PRIu64 ": node %s is no member until it is resynced; "
          "this is the ONLY copy",

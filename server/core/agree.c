@@ -64,7 +64,7 @@ store_view (struct tl_core *c)
   if (c->agree.before.number > c->pending.view.number)
     tl_record_push (&c->pending, &c->agree.before);
   tl_record_push (&c->pending, &c->agree.view);
-  c->pending.incarnation = member ? c->config.incarnation : 0;
+  c->pending.incarnation = member ? c->kept->incarnation : 0;
   c->agree.stage = STAGE_STORE_VIEW;
   store (c);
 }
@@ -122,6 +122,33 @@ agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
   c->pending.proposal = *view;
   c->agree.stage = STAGE_STORE_PROPOSAL;
   store (c);
+}
+
+/* A node starts whose RAM was kept.  V3: a proposal whose outcome it does not
+ * know is asked again, before anything else.  V7: a lone primary resumes.
+ */
+void
+agree_resume (struct tl_core *c)
+{
+  const struct tl_view *proposal = &c->record.proposal;
+
+  if (!is_member (c))
+    return;
+  if (proposal->number == 0) {
+    if (alone (c))
+      become_primary (c);
+    return;
+  }
+  idle (c);
+  if (strcmp (proposal->primary, c->node) != 0)
+    c->agree.kind = KIND_HANDOVER;
+  else
+    c->agree.kind = proposal->n_members == 1 ? KIND_PROMOTE : KIND_JOIN;
+  c->agree.before = c->record.view;
+  c->agree.view = *proposal;
+  c->agree.uuid = c->record.uuid;
+  c->agree.doubtful = true;
+  ask (c);
 }
 
 /* Store a record that says less, of the kinds that concern no view. */
@@ -342,7 +369,7 @@ agree_peer (struct tl_core *c, const struct tl_view *view)
     c->creating = false;
     c->peer.data = TL_COMPLETE;
     c->peer_member = true;
-    c->map_incarnation = c->peer.incarnation;
+    c->kept->map_incarnation = c->peer.incarnation;
     reply (c, &c->create_token, TL_DONE, "created, with two copies");
   }
   c->peer_stored = c->peer_member;

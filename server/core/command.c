@@ -94,12 +94,12 @@ promote_check (const struct tl_core *c, unsigned flags, char *why,
     why[0] = '\0';
     return TL_DONE;
   }
-  if (c->data != TL_COMPLETE) {
+  if (c->kept->data != TL_COMPLETE) {
     snprintf (why, why_size,
               "its data is %s: promote the node that has the data, or wait "
               "for the resync",
-              tl_disk_name (c->data == TL_EMPTY ? TL_DISK_EMPTY
-                                                : TL_DISK_INCONSISTENT));
+              tl_disk_name (c->kept->data == TL_EMPTY ? TL_DISK_EMPTY
+                                                      : TL_DISK_INCONSISTENT));
     return TL_REFUSED;
   }
   if (!is_member (c) || (session && c->diverged)) {
@@ -238,8 +238,8 @@ switchover (struct tl_core *c, const struct tl_event *event, uint64_t *token)
   }
   if (clients_attached (c, event, "switchover", token))
     return;
-  if (c->agree.stage != STAGE_IDLE || !mirroring (c) || !c->peer_member ||
-      !c->peer_stored || c->resync.active) {
+  if (!mirroring (c) || !c->peer_member || !c->peer_stored ||
+      c->resync.active) {
     reply (c, token, TL_REFUSED,
            "the partner is not connected and UpToDate: it could not go on "
            "with the data");
@@ -294,10 +294,6 @@ demote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
   }
   if (clients_attached (c, event, "demote", token))
     return;
-  if (c->agree.stage != STAGE_IDLE) {
-    reply (c, token, TL_FAILED, "a view is just being agreed: try again");
-    return;
-  }
   c->demoted = true;
   step_down (c, "demoted");
   if (c->phase != PHASE_NONE)
@@ -326,11 +322,6 @@ degrade (struct tl_core *c, const struct tl_event *event, uint64_t *token)
   }
   if (c->phase != PHASE_NONE) {
     reply (c, token, TL_REFUSED, "node %s is connected", c->peer.node);
-    return;
-  }
-  if (c->agree.stage != STAGE_IDLE) {
-    reply (c, token, TL_FAILED, "a view is just being agreed%s%s",
-           c->trouble[0] != '\0' ? ": " : "", c->trouble);
     return;
   }
   tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
@@ -379,6 +370,39 @@ forget_peer (struct tl_core *c, uint64_t *token)
   c->agree.give_up = give_up (c);
 }
 
+static void
+run (struct tl_core *c, const struct tl_event *event, uint64_t *token)
+{
+  if (c->agree.stage != STAGE_IDLE) {
+    reply (c, token, TL_FAILED, "a view is just being agreed%s%s: try again",
+           c->trouble[0] != '\0' ? ": " : "", c->trouble);
+    return;
+  }
+  switch (event->command.command) {
+  case TL_CMD_CREATE:
+    create (c, event, token);
+    break;
+  case TL_CMD_PROMOTE:
+    promote (c, event, token);
+    break;
+  case TL_CMD_DEMOTE:
+    demote (c, event, token);
+    break;
+  case TL_CMD_DEGRADE:
+    degrade (c, event, token);
+    break;
+  case TL_CMD_SWITCHOVER:
+    switchover (c, event, token);
+    break;
+  case TL_CMD_DISCARD:
+    discard (c, token);
+    break;
+  case TL_CMD_FORGET_PEER:
+    forget_peer (c, token);
+    break;
+  }
+}
+
 void
 command (struct tl_core *c, const struct tl_event *event)
 {
@@ -389,41 +413,37 @@ command (struct tl_core *c, const struct tl_event *event)
     return;
   }
   if (c->agree.token != 0 || c->handover_token != 0 || c->create_token != 0 ||
-      c->switchover_token != 0) {
+      c->switchover_token != 0 || c->waiting.token != 0) {
     reply (c, &token, TL_FAILED, "another command is under way: try again");
     return;
   }
-  switch (event->command.command) {
-  case TL_CMD_CREATE:
-  case TL_CMD_DISCARD:
-  case TL_CMD_FORGET_PEER:
-    if (c->agree.stage != STAGE_IDLE)
-      reply (c, &token, TL_FAILED, "a view is just being agreed: try again");
-    else if (event->command.command == TL_CMD_CREATE)
-      create (c, event, &token);
-    else if (event->command.command == TL_CMD_DISCARD)
-      discard (c, &token);
-    else
-      forget_peer (c, &token);
-    break;
-  case TL_CMD_SWITCHOVER:
-    switchover (c, event, &token);
-    break;
-  case TL_CMD_PROMOTE:
-    promote (c, event, &token);
-    break;
-  case TL_CMD_DEMOTE:
-    demote (c, event, &token);
-    break;
-  case TL_CMD_DEGRADE:
-    degrade (c, event, &token);
-    break;
+  if (c->agree.stage != STAGE_IDLE) {
+    c->waiting = event->command;
+    c->waiting_by = give_up (c);
+    return;
   }
+  run (c, event, &token);
+}
+
+/* The agreement that a command waited for has ended. */
+void
+command_waiting (struct tl_core *c)
+{
+  struct tl_event event = {.type = TL_EV_COMMAND, .command = c->waiting};
+
+  if (c->waiting.token == 0 || c->agree.stage != STAGE_IDLE)
+    return;
+  c->waiting.token = 0;
+  run (c, &event, &event.command.token);
 }
 
 void
 command_timers (struct tl_core *c)
 {
+  if (c->waiting.token != 0 && c->now >= c->waiting_by)
+    reply (c, &c->waiting.token, TL_FAILED,
+           "a view is just being agreed%s%s: try again",
+           c->trouble[0] != '\0' ? ": " : "", c->trouble);
   if (c->switchover_token != 0 &&
       c->now >= c->leaving_since + c->config.deadline + ARBITER_GRACE) {
     if (c->agree.stage == STAGE_IDLE)

@@ -114,6 +114,33 @@ changed (struct tl_core *c)
 
 /* ---- Life ---- */
 
+/* Find or make what is kept with the RAM.  What was under way when an earlier
+ * process ended may be missing at the peer.
+ */
+static int
+keep (struct tl_core *c)
+{
+  uint64_t blocks = c->config.size / TL_BLOCK;
+
+  c->kept = c->config.kept;
+  if (c->kept == NULL) {
+    c->kept = &c->own;
+    c->kept->incarnation = c->config.incarnation;
+    c->kept->data = TL_EMPTY;
+    return tl_map_init (&c->dirty, blocks);
+  }
+  tl_map_over (&c->dirty, c->config.kept_map, blocks);
+  c->slots = malloc (TL_KEPT_WRITES * sizeof c->slots[0]);
+  if (c->slots == NULL)
+    return -1;
+  for (uint32_t i = 0; i < TL_KEPT_WRITES; i++) {
+    tl_map_set (&c->dirty, c->kept->writes[i].first, c->kept->writes[i].count);
+    c->kept->writes[i].count = 0;
+    c->slots[c->n_slots++] = i;
+  }
+  return 0;
+}
+
 struct tl_core *
 tl_core_new (const struct tl_core_config *config,
              const struct tl_record *loaded)
@@ -127,8 +154,8 @@ tl_core_new (const struct tl_core_config *config,
   snprintf (c->node, sizeof c->node, "%s", config->node);
   c->config.volume = c->volume;
   c->config.node = c->node;
-  if (tl_map_init (&c->dirty, config->size / TL_BLOCK) == -1) {
-    free (c);
+  if (keep (c) == -1) {
+    tl_core_free (c);
     return NULL;
   }
   if (loaded != NULL) {
@@ -138,11 +165,12 @@ tl_core_new (const struct tl_core_config *config,
     memcpy (c->record.node, c->node, sizeof c->node);
     c->record.size = config->size;
   }
-  /* The RAM is new, so this node is not complete, and such a node neither
-   * proposes nor needs to know what became of its last proposal.
+  /* A node that is not complete neither proposes nor needs to know what became
+   * of its last proposal; but a create is asked for again.
    */
-  c->data = TL_EMPTY;
-  if (c->record.view.number != 0)
+  if (c->record.view.number == 0)
+    c->kept->data = TL_EMPTY; /* V3: without a record data is nothing */
+  else if (!is_member (c))
     memset (&c->record.proposal, 0, sizeof c->record.proposal);
   c->agree.retry_at = NEVER;
   c->backoff = BACKOFF_MIN;
@@ -155,6 +183,7 @@ tl_core_free (struct tl_core *c)
   if (c == NULL)
     return;
   tl_map_free (&c->dirty);
+  free (c->slots);
   free (c);
 }
 
@@ -244,6 +273,8 @@ wake (const struct tl_core *c)
     return c->now; /* the update was full */
   at = earlier (session_wake (c), agree_wake (c));
   at = earlier (at, requests_wake (c));
+  if (c->waiting.token != 0)
+    at = earlier (at, c->waiting_by);
   if (c->switchover_token != 0)
     at = earlier (at, c->leaving_since + c->config.deadline + ARBITER_GRACE);
   if (c->handover_token != 0)
@@ -339,6 +370,7 @@ stop (struct tl_core *c)
   requests_fail (c, ESHUTDOWN);
   reply (c, &c->agree.token, TL_FAILED, "the node is shutting down");
   reply (c, &c->handover_token, TL_FAILED, "the node is shutting down");
+  reply (c, &c->waiting.token, TL_FAILED, "the node is shutting down");
   switchover_over (c, TL_FAILED, "the node is shutting down");
 }
 
@@ -358,6 +390,7 @@ tl_core_step (struct tl_core *c, const struct tl_event *event,
   case TL_EV_START:
     c->started = true;
     c->changed = c->dial_at = c->now;
+    agree_resume (c);
     break;
   case TL_EV_REQUEST:
     request (c, event->request);
@@ -396,6 +429,7 @@ tl_core_step (struct tl_core *c, const struct tl_event *event,
 
   if (c->leaving)
     switchover_drained (c);
+  command_waiting (c);
 
   consider_members (c);
   if (c->recheck)

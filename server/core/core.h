@@ -13,6 +13,7 @@
 #define TWINLOG_CORE_CORE_H
 
 #include "frame.h"
+#include "kept.h"
 #include "map.h"
 #include "view.h"
 
@@ -65,7 +66,12 @@ struct tl_core_config {
   bool arbiter;       /* there is one */
   enum tl_policy policy;
   uint64_t deadline;    /* microseconds */
-  uint64_t incarnation; /* of the RAM, random, not 0 */
+  uint64_t incarnation; /* of the RAM, random, not 0; unused with `kept` */
+  /* Where the RAM outlives the process: what is kept with it, and the words of
+   * the dirty map, tl_map_words (size / TL_BLOCK) of them.  NULL where not.
+   */
+  struct tl_kept *kept;
+  uint64_t *kept_map;
   /* What the store holds of real content; the core only reads it, to copy
    * nothing that does not exist.  Owned by the store, outlives the core.
    */
@@ -93,6 +99,7 @@ struct tl_request {
   uint64_t sequence; /* that completes it */
   uint64_t entered;  /* time */
   uint64_t sent;     /* time */
+  uint32_t slot;     /* in tl_kept.writes, TL_KEPT_WRITES: none */
   struct tl_request *next, *prev;
 };
 
@@ -133,6 +140,14 @@ enum tl_command {
 #define TL_FORCE 4u      /* promote */
 #define TL_DISCONNECT 8u /* demote, switchover */
 
+struct tl_operation {
+  enum tl_command command;
+  unsigned flags;
+  unsigned clients;    /* NBD clients that are attached now */
+  uint64_t token;      /* comes back with TL_DO_REPLY, not 0 */
+  struct tl_uuid uuid; /* create: fresh and random */
+};
+
 struct tl_event {
   enum tl_event_type type;
   uint64_t now;    /* monotonic microseconds; only waits depend on it */
@@ -163,13 +178,7 @@ struct tl_event {
       struct tl_view view;
       const char *reason; /* TL_ANSWER_UNKNOWN */
     } answer;
-    struct {
-      enum tl_command command;
-      unsigned flags;
-      unsigned clients;    /* NBD clients that are attached now */
-      uint64_t token;      /* comes back with TL_DO_REPLY */
-      struct tl_uuid uuid; /* create: fresh and random */
-    } command;
+    struct tl_operation command;
   };
 };
 

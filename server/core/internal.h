@@ -78,7 +78,8 @@ struct tl_core {
   struct tl_record record;  /* durable */
   struct tl_record pending; /* being made durable */
   enum tl_role role;
-  enum tl_data data;
+  struct tl_kept *kept; /* the data's state, kept with the RAM */
+  struct tl_kept own;   /* where nothing outlives the process */
   uint64_t epoch;
   uint64_t changed;
   bool started, stopped;
@@ -157,13 +158,15 @@ struct tl_core {
 
   uint64_t handover_token; /* a promote that waits for the peer's handover */
   uint64_t handover_by;
+  /* A command that came while a view was being agreed. */
+  struct tl_operation waiting; /* token 0: none */
+  uint64_t waiting_by;
+
   uint64_t create_token; /* a create that waits for the peer */
   uint64_t create_by;
 
   /* Blocks in which the peer's store may differ. */
   struct tl_map dirty;
-  uint64_t map_incarnation; /* of the peer's RAM that the map is about;
-                             * 0: none, all of it may differ */
   struct {
     bool active; /* source: begun and not yet acknowledged as done */
     bool done;   /* source: the peer has it all */
@@ -178,6 +181,8 @@ struct tl_core {
   } resync;
 
   struct list in_flight; /* by sequence */
+  uint32_t *slots;       /* free ones of kept->writes, NULL: not kept */
+  uint32_t n_slots;
   struct list held;
   bool recheck;        /* held requests may be ready */
   unsigned late_reads; /* in flight, that were held before */
@@ -244,6 +249,7 @@ void target_ready (struct tl_core *c);
 /* agree.c */
 void agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
             const struct tl_uuid *uuid);
+void agree_resume (struct tl_core *c);
 void agree_record (struct tl_core *c, enum kind kind);
 void agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
                   const struct tl_view *view, bool member);
@@ -270,6 +276,7 @@ void target_ack (struct tl_core *c);
 
 /* command.c */
 void command (struct tl_core *c, const struct tl_event *event);
+void command_waiting (struct tl_core *c);
 void command_handover (struct tl_core *c);
 void switchover_drained (struct tl_core *c);
 void switchover_over (struct tl_core *c, int status, const char *why);

@@ -8,17 +8,29 @@
 int
 tl_map_init (struct tl_map *map, uint64_t blocks)
 {
-  map->words = calloc (blocks / BITS + 1, sizeof map->words[0]);
+  map->owned = calloc (tl_map_words (blocks), sizeof map->words[0]);
+  map->words = map->owned;
   map->blocks = blocks;
   map->count = 0;
   return map->words == NULL ? -1 : 0;
 }
 
 void
+tl_map_over (struct tl_map *map, uint64_t *words, uint64_t blocks)
+{
+  map->owned = NULL;
+  map->words = words;
+  map->blocks = blocks;
+  map->count = 0;
+  for (uint64_t i = 0; i < tl_map_words (blocks); i++)
+    map->count += (unsigned)__builtin_popcountll (words[i]);
+}
+
+void
 tl_map_free (struct tl_map *map)
 {
-  free (map->words);
-  map->words = NULL;
+  free (map->owned);
+  map->words = map->owned = NULL;
   map->blocks = map->count = 0;
 }
 

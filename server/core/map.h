@@ -15,10 +15,22 @@ struct tl_map {
   uint64_t *words;
   uint64_t blocks; /* how many bits there are */
   uint64_t count;  /* how many of them are set */
+  uint64_t *owned; /* to be freed, NULL: somebody else's */
 };
 
 /* Make a map of BLOCKS bits, none set.  0, or -1 where memory is short. */
 int tl_map_init (struct tl_map *map, uint64_t blocks);
+
+/* Make a map of BLOCKS bits over the words at WORDS, which the caller keeps:
+ * tl_map_words (BLOCKS) of them, whose bits stand.  tl_map_free leaves them.
+ */
+void tl_map_over (struct tl_map *map, uint64_t *words, uint64_t blocks);
+
+static inline uint64_t
+tl_map_words (uint64_t blocks)
+{
+  return blocks / 64 + 1;
+}
 
 /* Give the memory back.  A map of zero bytes may be given too. */
 void tl_map_free (struct tl_map *map);

@@ -51,7 +51,7 @@ order (const struct tl_core *c, const struct tl_hello *hello)
 bool
 meet_split (const struct tl_core *c, const struct tl_hello *hello)
 {
-  return order (c, hello) == TL_DIVERGED && c->data == TL_COMPLETE &&
+  return order (c, hello) == TL_DIVERGED && c->kept->data == TL_COMPLETE &&
          hello->data == TL_COMPLETE;
 }
 
@@ -108,7 +108,7 @@ confirm (struct tl_core *c)
     c->connected_view = c->record.view.id;
     /* Two complete members differ only in what is on the way. */
     if (c->peer_member)
-      c->map_incarnation = c->peer.incarnation;
+      c->kept->map_incarnation = c->peer.incarnation;
   }
 }
 
@@ -189,7 +189,7 @@ meet (struct tl_core *c)
   switch (order (c, &c->peer)) {
   case TL_DIVERGED:
     c->diverged = true;
-    if (c->data == TL_COMPLETE || !serving)
+    if (c->kept->data == TL_COMPLETE || !serving)
       break;
     /* Nothing is lost here: take what the primary has. */
     /* fall through */
@@ -290,7 +290,7 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
       target_ready (c);
     return;
   }
-  if (view->number <= c->record.view.number && c->data == TL_COMPLETE) {
+  if (view->number <= c->record.view.number && c->kept->data == TL_COMPLETE) {
     session_end (c, true, "told a view that is older than ours");
     return;
   }
@@ -302,7 +302,7 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
   }
   /* V4: a target becomes a member in the session of its resync only. */
   member = tl_view_has (view, c->node) &&
-           (create || (c->data == TL_COMPLETE && c->resynced) ||
+           (create || (c->kept->data == TL_COMPLETE && c->resynced) ||
             stays_member (c, view));
   agree_adopt (c, uuid, view, member);
   c->agree.acknowledge = true;

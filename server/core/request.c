@@ -64,6 +64,13 @@ done (struct tl_core *c, struct tl_request *r, int error)
 static void
 land (struct tl_core *c, struct tl_request *r)
 {
+  /* Whoever calls this has marked dirty what was not acknowledged. */
+  __atomic_signal_fence (__ATOMIC_SEQ_CST);
+  if (r->slot != TL_KEPT_WRITES) {
+    c->kept->writes[r->slot].count = 0;
+    c->slots[c->n_slots++] = r->slot;
+    r->slot = TL_KEPT_WRITES;
+  }
   c->late_reads -= r->entered < r->sent;
   unlink_request (&c->in_flight, r);
 }
@@ -73,6 +80,22 @@ hold (struct tl_core *c, struct tl_request *r)
 {
   r->state = REQ_HELD;
   append (&c->held, r);
+}
+
+/* Where the RAM outlives the process, so does which writes are under way. */
+static bool
+note_write (struct tl_core *c, struct tl_request *r)
+{
+  r->slot = TL_KEPT_WRITES;
+  if (c->slots == NULL)
+    return true;
+  if (c->n_slots == 0)
+    return false;
+  r->slot = c->slots[--c->n_slots];
+  c->kept->writes[r->slot].first = tl_block_first (r->offset);
+  __atomic_signal_fence (__ATOMIC_SEQ_CST);
+  c->kept->writes[r->slot].count = tl_block_count (r->offset, r->length);
+  return true;
 }
 
 static void
@@ -176,6 +199,12 @@ write_or_zero (struct tl_core *c, struct tl_request *r)
 {
   struct tl_action *action;
 
+  if (!mirroring (c)) {
+    mark_dirty (c, r); /* before the store has it */
+  } else if (!note_write (c, r)) {
+    done (c, r, EIO);
+    return;
+  }
   action = act (c, r->op == TL_OP_WRITE ? TL_DO_WRITE : TL_DO_ZERO);
   action->request = r;
   action->offset = r->offset;
@@ -194,7 +223,6 @@ write_or_zero (struct tl_core *c, struct tl_request *r)
     fly (c, r, action->frame.sequence);
     return;
   }
-  mark_dirty (c, r);
   if (sole (c))
     done (c, r, 0);
   else
@@ -207,6 +235,7 @@ request (struct tl_core *c, struct tl_request *r)
   r->entered = c->now;
   r->error = 0;
   r->state = REQ_NEW;
+  r->slot = TL_KEPT_WRITES;
   r->next = r->prev = NULL;
   if (c->role != TL_PRIMARY || c->stopped || c->leaving ||
       r->epoch != c->epoch) {
@@ -262,9 +291,9 @@ requests_unsent (struct tl_core *c)
   struct tl_request *r;
 
   while ((r = c->in_flight.first) != NULL) {
-    land (c, r);
     if (r->op != TL_OP_READ)
       mark_dirty (c, r);
+    land (c, r);
     hold (c, r);
   }
   c->recheck = true;
@@ -345,9 +374,9 @@ requests_fail (struct tl_core *c, int error)
   struct tl_request *r;
 
   while ((r = c->in_flight.first) != NULL) {
-    land (c, r);
     if (r->op != TL_OP_READ)
       mark_dirty (c, r);
+    land (c, r);
     done (c, r, error);
   }
   while ((r = c->held.first) != NULL) {

@@ -47,7 +47,7 @@ source_bitmap (struct tl_core *c, const void *payload, size_t length)
   c->phase = PHASE_SOURCE;
   memset (&c->resync, 0, sizeof c->resync);
   c->resync.full =
-      !c->peer_member && (c->map_incarnation != c->peer.incarnation ||
+      !c->peer_member && (c->kept->map_incarnation != c->peer.incarnation ||
                           c->peer.data == TL_EMPTY || c->diverged);
   if (c->peer_member && c->dirty.count == 0) {
     c->lost_at = 0;
@@ -58,7 +58,7 @@ source_bitmap (struct tl_core *c, const void *payload, size_t length)
 
   if (c->resync.full) {
     /* Until the target has emptied itself nothing is known of it. */
-    c->map_incarnation = 0;
+    c->kept->map_incarnation = 0;
     dirty_from_allocated (c);
   }
   c->resync.begin_sequence =
@@ -135,9 +135,9 @@ resync_acked (struct tl_core *c)
 {
   unsigned kept = 0;
 
-  if (c->resync.full && c->map_incarnation == 0 &&
+  if (c->resync.full && c->kept->map_incarnation == 0 &&
       c->tx_acked >= c->resync.begin_sequence)
-    c->map_incarnation = c->peer.incarnation;
+    c->kept->map_incarnation = c->peer.incarnation;
 
   for (unsigned i = 0; i < c->resync.n_chunks; i++) {
     const struct chunk *chunk = &c->resync.chunks[i];

@@ -18,8 +18,9 @@ alone (const struct tl_core *c)
 bool
 is_member (const struct tl_core *c)
 {
-  return c->data == TL_COMPLETE && tl_view_has (&c->record.view, c->node) &&
-         c->record.incarnation == c->config.incarnation;
+  return c->kept->data == TL_COMPLETE &&
+         tl_view_has (&c->record.view, c->node) &&
+         c->record.incarnation == c->kept->incarnation;
 }
 
 /* Is every write sent to the peer? */
@@ -75,9 +76,9 @@ tl_policy_name (enum tl_policy policy)
 static enum tl_disk
 disk (const struct tl_core *c)
 {
-  if (c->data == TL_EMPTY)
+  if (c->kept->data == TL_EMPTY)
     return TL_DISK_EMPTY;
-  if (c->data == TL_INCONSISTENT)
+  if (c->kept->data == TL_INCONSISTENT)
     return TL_DISK_INCONSISTENT;
   if (!is_member (c))
     return c->phase == PHASE_TARGET && c->resynced ? TL_DISK_CONSISTENT

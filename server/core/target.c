@@ -9,11 +9,11 @@ static void
 sync_begin (struct tl_core *c, bool full)
 {
   if (full || !is_member (c))
-    c->data = TL_INCONSISTENT;
+    c->kept->data = TL_INCONSISTENT;
   if (full) {
     act (c, TL_DO_CLEAR);
     tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-    c->map_incarnation = 0;
+    c->kept->map_incarnation = 0;
   }
   c->resync.active = true;
   changed (c);
@@ -22,11 +22,11 @@ sync_begin (struct tl_core *c, bool full)
 static void
 sync_done (struct tl_core *c)
 {
-  c->data = TL_COMPLETE;
+  c->kept->data = TL_COMPLETE;
   c->resynced = true;
   c->resync.active = false;
   tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-  c->map_incarnation = c->peer.incarnation;
+  c->kept->map_incarnation = c->peer.incarnation;
   changed (c);
   say (c, "resync from node %s is complete", c->peer.node);
 }
@@ -60,7 +60,7 @@ target_frame (struct tl_core *c, const struct tl_frame *f)
     }
     sync_done (c);
   } else if (f->length > 0) {
-    if (c->data == TL_EMPTY ||
+    if (c->kept->data == TL_EMPTY ||
         (f->type == TL_SYNC_CHUNK && !c->resync.active)) {
       session_end (c, true, "%s frame before sync-begin",
                    tl_frame_name (f->type));

@@ -153,6 +153,7 @@ open_core (struct tl_node *node, const struct tl_node_config *config,
 
   if (tl_store_open (&node->store, &store_config, error, error_size) == -1)
     return -1;
+  core_config.kept = tl_store_kept (node->store, &core_config.kept_map);
   while (!core_config.incarnation)
     tl_random_bytes (&core_config.incarnation, sizeof core_config.incarnation);
   core_config.allocated = tl_store_allocated (node->store);

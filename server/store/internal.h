@@ -3,6 +3,7 @@
 #define TWINLOG_STORE_INTERNAL_H
 
 #include "backing.h"
+#include "kept.h"
 #include "store.h"
 
 #include <sys/types.h>
@@ -11,6 +12,7 @@ struct tl_store {
   unsigned char *base; /* the mapping */
   uint64_t size;       /* bytes */
   struct tl_backing backing;
+  struct tl_header header; /* of a file; its journal is NULL for a memfd */
   char *path;              /* of the file, NULL: a memfd */
   bool lock;               /* is to be locked */
   pid_t locked_by;         /* the process that holds the lock, 0: none */

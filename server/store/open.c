@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -135,10 +136,47 @@ fill (struct tl_store *store, const struct tl_store_config *config, char *error,
 }
 
 static int
+open_header (struct tl_store *store, bool *valid, char *error,
+             size_t error_size)
+{
+  struct stat st;
+
+  if (fstat (store->backing.fd, &st) == -1) {
+    snprintf (error, error_size, "%s: cannot open the store: %m", store->path);
+    return -1;
+  }
+  if (tl_header_open (&store->header, store->path, store->size, st.st_ino,
+                      store->backing.created || store->backing.grown,
+                      store->lock, valid, error, error_size) == -1)
+    return -1;
+  tl_map_over (&store->allocated, store->header.allocated,
+               store->size / TL_BLOCK);
+  return 0;
+}
+
+/* Make whole what was under way when the last process ended. */
+static void
+replay (struct tl_store *store)
+{
+  struct tl_journal *journal = store->header.journal;
+
+  if (journal->kind == 1) {
+    memcpy (store->base + journal->offset, journal->bytes, journal->length);
+    if (journal->length > 0)
+      tl_map_set (&store->allocated, tl_block_first (journal->offset),
+                  tl_block_count (journal->offset, journal->length));
+  } else if (journal->kind == 2) {
+    tl_store_zero (store, journal->offset, journal->length);
+  }
+  tl_journal_done (journal);
+}
+
+static int
 set_up (struct tl_store *store, const struct tl_store_config *config,
         char *error, size_t error_size)
 {
   uint64_t blocks = config->size / TL_BLOCK;
+  bool valid = false;
   void *base;
 
   if (tl_backing_open (&store->backing, store->path, store->size, error,
@@ -146,11 +184,13 @@ set_up (struct tl_store *store, const struct tl_store_config *config,
       check_limits (store, error, error_size) == -1 ||
       tl_backing_grow (&store->backing, error, error_size) == -1)
     return -1;
-  if (tl_map_init (&store->allocated, blocks) == -1 ||
+  if ((store->path == NULL && tl_map_init (&store->allocated, blocks) == -1) ||
       tl_map_init (&store->backed, blocks) == -1) {
     snprintf (error, error_size, "not enough memory for the store's maps");
     return -1;
   }
+  if (store->path && open_header (store, &valid, error, error_size) == -1)
+    return -1;
   base = mmap (NULL, store->size, PROT_READ | PROT_WRITE, MAP_SHARED,
                store->backing.fd, 0);
   if (base == MAP_FAILED) {
@@ -163,8 +203,11 @@ set_up (struct tl_store *store, const struct tl_store_config *config,
   madvise (base, store->size, MADV_DONTDUMP);
   if (fill (store, config, error, error_size) == -1)
     return -1;
-  if (store->path && !store->backing.created && !store->backing.grown)
+  /* Content that nobody vouches for stays content until it is cleared. */
+  if (store->path && !valid && !store->backing.created && !store->backing.grown)
     tl_map_set (&store->allocated, 0, blocks);
+  if (valid)
+    replay (store);
   return 0;
 }
 
@@ -173,6 +216,7 @@ tear_down (struct tl_store *store, bool undo)
 {
   if (store->base != NULL)
     munmap (store->base, store->size);
+  tl_header_close (&store->header, undo);
   tl_backing_close (&store->backing, undo);
   tl_map_free (&store->allocated);
   tl_map_free (&store->backed);
@@ -226,6 +270,11 @@ tl_store_relock (struct tl_store *store, char *error, size_t error_size)
     length = store->size - done < PIECE ? store->size - done : PIECE;
     if (lock_part (store, done, length, error, error_size) == -1)
       return -1;
+  }
+  if (store->path && tl_header_lock (&store->header) == -1) {
+    snprintf (error, error_size, "%s.header: cannot lock it in memory: %m",
+              store->path);
+    return -1;
   }
   /* Locking has faulted in what had been given back. */
   tl_map_set (&store->backed, 0, store->backed.blocks);

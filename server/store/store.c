@@ -66,10 +66,12 @@ tl_store_write (struct tl_store *store, uint64_t offset, uint64_t length,
   check_range (store, offset, length);
   if (length == 0)
     return;
-  memcpy (store->base + offset, bytes, length);
   first = tl_block_first (offset);
   count = tl_block_count (offset, length);
+  tl_journal_write (store->header.journal, offset, length, bytes);
   tl_map_set (&store->allocated, first, count);
+  memcpy (store->base + offset, bytes, length);
+  tl_journal_done (store->header.journal);
   if (store->backed.count != store->backed.blocks)
     tl_map_set (&store->backed, first, count);
 }
@@ -144,14 +146,16 @@ tl_store_zero (struct tl_store *store, uint64_t offset, uint64_t length)
   check_range (store, offset, length);
   head = (offset + TL_BLOCK - 1) / TL_BLOCK * TL_BLOCK; /* first whole block */
   tail = end / TL_BLOCK * TL_BLOCK;                     /* end of the last */
+  tl_journal_zero (store->header.journal, offset, length);
   if (head > tail) { /* within one block, both edges not its own */
     zero_within (store, offset, length);
-    return;
+  } else {
+    zero_within (store, offset, head - offset);
+    if (tail > head)
+      punch (store, head / TL_BLOCK, (tail - head) / TL_BLOCK);
+    zero_within (store, tail, end - tail);
   }
-  zero_within (store, offset, head - offset);
-  if (tail > head)
-    punch (store, head / TL_BLOCK, (tail - head) / TL_BLOCK);
-  zero_within (store, tail, end - tail);
+  tl_journal_done (store->header.journal);
 }
 
 void
@@ -167,6 +171,13 @@ tl_store_clear (struct tl_store *store)
     punch (store, block, run);
     block += run;
   }
+}
+
+struct tl_kept *
+tl_store_kept (struct tl_store *store, uint64_t **dirty)
+{
+  *dirty = store->header.dirty;
+  return store->header.kept;
 }
 
 const struct tl_map *

@@ -10,6 +10,7 @@
 #ifndef TWINLOG_STORE_STORE_H
 #define TWINLOG_STORE_STORE_H
 
+#include "core/kept.h"
 #include "core/map.h"
 
 #include <stdbool.h>
@@ -29,8 +30,11 @@ struct tl_store_config {
 
 /* Check the limits (available memory, cgroup, RLIMIT_MEMLOCK, the space of the
  * file's file system), map, prefault and lock.  A file is created where there
- * is none and locked against a second user; whatever content it had is
- * discarded only by tl_store_clear, and reads as content until then.
+ * is none and locked against a second user.  Beside it lies PATH.header, which
+ * tells whether the content is that of an earlier process in this boot of the
+ * machine: then tl_store_kept has its state, and a change that was under way
+ * is made whole.  Any other content is discarded only by tl_store_clear, and
+ * reads as content until then.
  * 0, or -1 with one line in ERROR that names the figure that is too small.
  */
 int tl_store_open (struct tl_store **store,
@@ -57,6 +61,11 @@ void tl_store_zero (struct tl_store *store, uint64_t offset, uint64_t length);
 
 /* Zero everything; nothing is allocated afterwards. */
 void tl_store_clear (struct tl_store *store);
+
+/* What the core keeps with a store that outlives the process, and in DIRTY the
+ * words of its map; NULL for one that does not.  Lives as long as the store.
+ */
+struct tl_kept *tl_store_kept (struct tl_store *store, uint64_t **dirty);
 
 /* Which blocks have content.  Lives as long as the store. */
 const struct tl_map *tl_store_allocated (const struct tl_store *store);

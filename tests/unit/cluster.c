@@ -333,13 +333,38 @@ cluster_start (struct cluster *c, unsigned i)
                                   .deadline = DEADLINE};
 
   ck_assert_ptr_null (n->core);
-  memset (n->bytes, 0, SIZE);
-  ck_assert_int_eq (tl_map_init (&n->allocated, BLOCKS), 0);
-  config.incarnation = n->incarnation = ++c->random;
+  if (!n->killed) {
+    memset (n->bytes, 0, SIZE);
+    memset (&n->kept, 0, sizeof n->kept);
+    memset (n->kept_map, 0, sizeof n->kept_map);
+    n->incarnation = n->kept.incarnation = ++c->random;
+    ck_assert_int_eq (tl_map_init (&n->allocated, BLOCKS), 0);
+  }
+  n->killed = false;
+  config.incarnation = n->incarnation;
+  if (c->keep) {
+    config.kept = &n->kept;
+    config.kept_map = n->kept_map;
+  }
   config.allocated = &n->allocated;
   n->core = tl_core_new (&config, n->has_record ? &n->record : NULL);
   ck_assert_ptr_nonnull (n->core);
   cluster_step (c, i, &event);
+}
+
+static void
+end_node (struct cluster *c, unsigned i)
+{
+  struct node *n = &c->nodes[i];
+
+  tl_core_free (n->core);
+  n->core = NULL;
+  n->store_wanted = n->ask_wanted = n->dial_wanted = false;
+  if (c->conn != 0) {
+    closed (c, !i, "connection reset");
+    drop_pipes (c);
+    c->conn = 0;
+  }
 }
 
 void
@@ -347,17 +372,18 @@ cluster_crash (struct cluster *c, unsigned i)
 {
   struct node *n = &c->nodes[i];
 
-  if (n->core == NULL)
-    return;
-  tl_core_free (n->core);
-  n->core = NULL;
+  if (n->core != NULL)
+    end_node (c, i);
+  n->killed = false;
   tl_map_free (&n->allocated);
-  n->store_wanted = n->ask_wanted = n->dial_wanted = false;
-  if (c->conn != 0) {
-    closed (c, !i, "connection reset");
-    drop_pipes (c);
-    c->conn = 0;
-  }
+}
+
+void
+cluster_kill (struct cluster *c, unsigned i)
+{
+  ck_assert (c->keep);
+  end_node (c, i);
+  c->nodes[i].killed = true;
 }
 
 void
@@ -465,6 +491,12 @@ void
 cluster_pair (struct cluster *c, enum tl_policy policy)
 {
   cluster_init (c, policy);
+  cluster_create (c);
+}
+
+void
+cluster_create (struct cluster *c)
+{
   cluster_start (c, 0);
   cluster_start (c, 1);
   cluster_pass (c, 100000);

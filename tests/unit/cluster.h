@@ -34,6 +34,9 @@ struct node {
   unsigned char bytes[SIZE];
   struct tl_map allocated;
   uint64_t incarnation;
+  struct tl_kept kept; /* with the cluster's `keep` */
+  uint64_t kept_map[BLOCKS / 64 + 1];
+  bool killed; /* its RAM is there still */
   struct tl_update update;
   uint64_t wake;
   bool store_wanted, ask_wanted, dial_wanted;
@@ -51,6 +54,7 @@ struct cluster {
   uint64_t now, random;
   bool arbiter;
   enum tl_policy policy;
+  bool keep;            /* the RAM outlives the process, as with store= */
   bool link;            /* dials succeed, frames travel */
   bool hold_acks;       /* acknowledgements stay on the way */
   bool hold_frames;     /* all frames do */
@@ -75,6 +79,9 @@ void cluster_free (struct cluster *c);
 /* Start node I, with its RAM lost if it ran before. */
 void cluster_start (struct cluster *c, unsigned i);
 void cluster_crash (struct cluster *c, unsigned i);
+
+/* End node I and leave its RAM; for a cluster with `keep`. */
+void cluster_kill (struct cluster *c, unsigned i);
 
 /* Carry everything until nothing moves; time stands still. */
 void cluster_run (struct cluster *c);
@@ -114,5 +121,8 @@ void cluster_status (const struct cluster *c, unsigned i, struct tl_status *s);
 
 /* Both up, created on node 0, all carried. */
 void cluster_pair (struct cluster *c, enum tl_policy policy);
+
+/* The same, for a cluster that was initialised already. */
+void cluster_create (struct cluster *c);
 
 #endif

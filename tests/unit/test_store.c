@@ -384,7 +384,7 @@ START_TEST (file_is_created)
 }
 END_TEST
 
-START_TEST (content_stays_until_it_is_cleared)
+START_TEST (foreign_content_stays_until_it_is_cleared)
 {
   const char *path = unit_path ("content");
   struct tl_store *store = open_store (MIB, path, false);
@@ -392,6 +392,7 @@ START_TEST (content_stays_until_it_is_cleared)
 
   tl_store_write (store, 5 * TL_BLOCK + 3, 5, "hello");
   tl_store_close (store);
+  ck_assert_int_eq (unlink (unit_path ("content.header")), 0);
   store = open_store (MIB, path, false);
   ck_assert_uint_eq (tl_store_allocated (store)->count, MIB / TL_BLOCK);
   tl_store_read (store, 5 * TL_BLOCK, TL_BLOCK, bytes);
@@ -499,6 +500,6 @@ UNIT_MAIN ("store", memory_agrees_with_a_plain_array,
            rest_of_a_block_is_zero, prefault_shows_progress, lock_and_relock,
            relock_of_an_unlocked_store, the_lock_limit_is_named,
            sizes_that_are_none, larger_than_memory, file_size_limit,
-           file_is_created, content_stays_until_it_is_cleared,
+           file_is_created, foreign_content_stays_until_it_is_cleared,
            empty_file_is_taken, file_in_use, file_of_another_size, not_a_file,
            failure_leaves_the_file_as_it_was, many_small_stores)
