@@ -466,7 +466,12 @@ def clean_up():
         pair.stop()
     _pairs.clear()
     for directory in _directories:
-        shutil.rmtree(directory, ignore_errors=True)
+        # An arbiter command that a killed node had started may still write.
+        for _ in range(100):
+            shutil.rmtree(directory, ignore_errors=True)
+            if not os.path.exists(directory):
+                break
+            time.sleep(0.05)
     _directories.clear()
 
 
