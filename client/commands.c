@@ -108,7 +108,7 @@ command_status (const struct arguments *arguments)
   json_t *node;
   int status;
 
-  status = command_ask_status (arguments, CONTROL_TIMEOUT, &node, error,
+  status = command_ask_status (arguments, CONTROL_ASK_TIMEOUT, &node, error,
                                sizeof error);
   if (status != TL_DONE)
     return complain (status, error);
@@ -131,7 +131,7 @@ command_plain (const struct arguments *arguments)
 
   /* Who names a volume means that one, whichever node has the socket. */
   if (arguments->volume) {
-    status = command_ask_status (arguments, CONTROL_TIMEOUT, &node, error,
+    status = command_ask_status (arguments, CONTROL_ASK_TIMEOUT, &node, error,
                                  sizeof error);
     if (status != TL_DONE)
       return complain (status, error);

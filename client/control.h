@@ -8,7 +8,11 @@
 #include <stddef.h>
 
 #define CONTROL_DIRECTORY "/run/twinlog"
-#define CONTROL_TIMEOUT 60000 /* milliseconds for an answer */
+/* Milliseconds for an answer: a command may wait for the arbiter, a question
+ * is answered at once.
+ */
+#define CONTROL_TIMEOUT 60000
+#define CONTROL_ASK_TIMEOUT 5000
 #define CONTROL_PATH_SIZE 4096
 
 /* The results are exit statuses (enum tl_status_code); where not 0, one line
