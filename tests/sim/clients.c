@@ -18,7 +18,10 @@ clients_reset (struct sim *sim)
 
   memset (clients->client, 0, sizeof clients->client);
   for (unsigned i = 0; i < OPS; i++)
+    clients->free[i] = &clients->ops[i];
+  for (unsigned i = 0; i < OPS; i++)
     clients->ops[i].used = false;
+  clients->n_free = OPS;
   clients->paused_until = 0;
   clients->avoided_until = 0;
   clients->outstanding = 0;
@@ -47,26 +50,24 @@ op_new (struct sim *sim, int client, struct node *node)
 {
   struct clients *clients = &sim->clients;
 
-  for (unsigned i = 0; i < OPS; i++) {
-    struct op *op = &clients->ops[i];
+  if (clients->n_free == 0)
+    return NULL;
 
-    if (op->used)
-      continue;
-    memset (&op->request, 0, sizeof op->request);
-    op->used = true;
-    op->client = client;
-    op->node = node->index;
-    op->invoked = sim->now;
-    op->next = NULL;
-    op->prev = node->last;
-    *(node->last ? &node->last->next : &node->first) = op;
-    node->last = op;
-    clients->outstanding++;
-    if (client >= 0)
-      clients->client[client].outstanding++;
-    return op;
-  }
-  return NULL;
+  struct op *op = clients->free[--clients->n_free];
+
+  memset (&op->request, 0, sizeof op->request);
+  op->used = true;
+  op->client = client;
+  op->node = node->index;
+  op->invoked = sim->now;
+  op->next = NULL;
+  op->prev = node->last;
+  *(node->last ? &node->last->next : &node->first) = op;
+  node->last = op;
+  clients->outstanding++;
+  if (client >= 0)
+    clients->client[client].outstanding++;
+  return op;
 }
 
 static void
@@ -77,6 +78,7 @@ op_free (struct sim *sim, struct op *op)
   *(op->prev ? &op->prev->next : &node->first) = op->next;
   *(op->next ? &op->next->prev : &node->last) = op->prev;
   op->used = false;
+  sim->clients.free[sim->clients.n_free++] = op;
   sim->clients.outstanding--;
   if (op->client >= 0)
     sim->clients.client[op->client].outstanding--;

@@ -309,6 +309,15 @@ check_deadline (struct sim *sim, struct node *node)
                  sim_op_text (op), (double)(sim->now - op->invoked) / 1000);
 }
 
+static bool
+changed_something (const struct tl_update *update)
+{
+  for (unsigned i = 0; i < update->n; i++)
+    if (update->actions[i].type >= TL_DO_REPLY)
+      return true;
+  return false;
+}
+
 void
 oracle_after_step (struct sim *sim, struct node *node)
 {
@@ -324,7 +333,13 @@ oracle_after_step (struct sim *sim, struct node *node)
     }
   }
   check_deadline (sim, node);
-  if (tl_core_admit (node->core, why, sizeof why) < 0)
+
+  /* Asking again is of no use where nothing has changed that status shows. */
+  if (!node->admits && !changed_something (&sim->update) &&
+      sim->steps % 16 != 0)
+    return;
+  node->admits = tl_core_admit (node->core, why, sizeof why) == 0;
+  if (!node->admits)
     return;
 
   const struct tl_status *status = node_status (sim, node);

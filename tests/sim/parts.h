@@ -104,6 +104,7 @@ struct node {
   uint64_t primary_view;             /* id of that view */
   uint64_t connected_view; /* id of the last view that the peer shared */
   struct op *first, *last;
+  bool admits; /* clients, when last asked */
   bool status_valid;
   struct tl_status status;
 };
@@ -213,6 +214,8 @@ struct client {
 struct clients {
   struct client client[CLIENTS];
   struct op ops[OPS];
+  struct op *free[OPS];
+  unsigned n_free;
   uint64_t paused_until; /* they finish and leave */
   int avoided;           /* those who write keep away from this node ... */
   uint64_t avoided_until;
