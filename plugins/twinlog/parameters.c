@@ -180,6 +180,9 @@ check_contradictions (const struct tl_parameters *p, char *error,
                  "arbiter useless; leave one of them out",
                  show (p, TL_KEY_POLICY, one, sizeof one),
                  show (p, TL_KEY_ARBITER, two, sizeof two));
+  if (p->auto_promote && !p->arbiter)
+    return fail (error, error_size, "%s needs an arbiter; give arbiter=COMMAND",
+                 show (p, TL_KEY_AUTO_PROMOTE, one, sizeof one));
   if (strcmp (p->listen, p->peer) == 0)
     return fail (error, error_size,
                  "%s is this node's own address, %s; give that of the other "

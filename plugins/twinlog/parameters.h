@@ -25,6 +25,9 @@ enum tl_key {
   TL_KEY_POLICY,
   TL_KEY_ARBITER,
   TL_KEY_DEADLINE,
+  TL_KEY_READS,
+  TL_KEY_AUTO_PROMOTE,
+  TL_KEY_RESYNC_RATE,
   TL_KEYS
 };
 
@@ -56,6 +59,9 @@ struct tl_parameters {
   const char *store;   /* absolute, or NULL */
   const char *arbiter; /* or NULL */
   bool lock;
+  bool reads_local;
+  bool auto_promote;
+  uint64_t resync_rate; /* bytes a second, 0: no limit */
   enum tl_flush flush;
   enum tl_policy policy;
   uint64_t deadline; /* microseconds */

@@ -82,7 +82,14 @@ twinlog_config_complete (void)
   "                   What a primary does without its partner (arbiter\n"      \
   "                   where there is one, else error).\n"                      \
   "arbiter=COMMAND    The outside authority that orders views.\n"              \
-  "deadline=SECONDS   When a waiting request fails, 0.2 to 300 (5)."
+  "deadline=SECONDS   When a waiting request fails, 0.2 to 300 (5).\n"         \
+  "reads=confirmed|local\n"                                                    \
+  "                   Whether a read of two members with an arbiter waits\n"   \
+  "                   for the partner's word (confirmed).\n"                   \
+  "auto-promote=on|off\n"                                                      \
+  "                   Ask the arbiter for the primary role when the primary\n" \
+  "                   has been away for the deadline (off).\n"                 \
+  "resync-rate=RATE   Bytes a second that a resync sends at most (0: all)."
 
 static void
 twinlog_dump_plugin (void)
@@ -110,6 +117,9 @@ twinlog_get_ready (void)
                                         .store = parameters.store,
                                         .lock = parameters.lock,
                                         .policy = parameters.policy,
+                                        .reads_local = parameters.reads_local,
+                                        .auto_promote = parameters.auto_promote,
+                                        .resync_rate = parameters.resync_rate,
                                         .arbiter = parameters.arbiter,
                                         .deadline = parameters.deadline,
                                         .log = tl_log_line,

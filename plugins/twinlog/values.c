@@ -8,11 +8,11 @@
 
 #define DEADLINE_MIN 200000
 #define DEADLINE_MAX 300000000
+#define RATE_MIN 65536
 
 /* A number with the suffixes that nbdkit knows, the sector one included. */
 static const char *
-parse_size (struct tl_parameters *p, const char *text, char *space,
-            size_t space_size)
+number (uint64_t *result, const char *text)
 {
   static const char allowed[] =
       "expected a size in bytes, with K, M, G or T for larger units";
@@ -37,14 +37,38 @@ parse_size (struct tl_parameters *p, const char *text, char *space,
   }
   if (size > INT64_MAX)
     return "the size is out of range";
-  if (size == 0)
+  *result = size;
+  return NULL;
+}
+
+static const char *
+parse_size (struct tl_parameters *p, const char *text, char *space,
+            size_t space_size)
+{
+  const char *bad = number (&p->size, text);
+
+  if (bad)
+    return bad;
+  if (p->size == 0)
     return "the size must not be 0";
-  if (size % TL_BLOCK) {
+  if (p->size % TL_BLOCK) {
     snprintf (space, space_size, "the size must be a multiple of %u bytes",
               (unsigned)TL_BLOCK);
     return space;
   }
-  p->size = size;
+  return NULL;
+}
+
+static const char *
+parse_resync_rate (struct tl_parameters *p, const char *text, char *space,
+                   size_t space_size)
+{
+  const char *bad = number (&p->resync_rate, text);
+
+  if (bad)
+    return bad;
+  if (p->resync_rate != 0 && p->resync_rate < RATE_MIN)
+    return "expected at least 64K bytes a second, or 0 for no limit";
   return NULL;
 }
 
@@ -147,11 +171,34 @@ parse_store (struct tl_parameters *p, const char *text, char *space,
 }
 
 static const char *
+on_or_off (bool *field, const char *text)
+{
+  *field = strcmp (text, "on") == 0;
+  return *field || strcmp (text, "off") == 0 ? NULL : "expected on or off";
+}
+
+static const char *
+parse_auto_promote (struct tl_parameters *p, const char *text, char *space,
+                    size_t space_size)
+{
+  return on_or_off (&p->auto_promote, text);
+}
+
+static const char *
+parse_reads (struct tl_parameters *p, const char *text, char *space,
+             size_t space_size)
+{
+  p->reads_local = strcmp (text, "local") == 0;
+  return p->reads_local || strcmp (text, "confirmed") == 0
+             ? NULL
+             : "expected confirmed or local";
+}
+
+static const char *
 parse_lock (struct tl_parameters *p, const char *text, char *space,
             size_t space_size)
 {
-  p->lock = strcmp (text, "on") == 0;
-  return p->lock || strcmp (text, "off") == 0 ? NULL : "expected on or off";
+  return on_or_off (&p->lock, text);
 }
 
 static const char *
@@ -238,4 +285,7 @@ const struct tl_parameter tl_parameter_table[TL_KEYS] = {
     [TL_KEY_POLICY] = {"on-partner-loss", parse_policy, false},
     [TL_KEY_ARBITER] = {"arbiter", parse_arbiter, false},
     [TL_KEY_DEADLINE] = {"deadline", parse_deadline, false},
+    [TL_KEY_READS] = {"reads", parse_reads, false},
+    [TL_KEY_AUTO_PROMOTE] = {"auto-promote", parse_auto_promote, false},
+    [TL_KEY_RESYNC_RATE] = {"resync-rate", parse_resync_rate, false},
 };

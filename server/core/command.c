@@ -196,6 +196,28 @@ promote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
   promote_view (c, *token, false);
 }
 
+/* A secondary has been without its primary for the deadline.  Only the arbiter
+ * lets it, and a primary that lives has asked before.
+ */
+void
+command_auto_promote (struct tl_core *c)
+{
+  char why[256];
+
+  if (c->now < c->promote_at || c->phase != PHASE_NONE ||
+      c->agree.stage != STAGE_IDLE)
+    return;
+  c->promote_at = NEVER;
+  if (c->role == TL_PRIMARY || c->demoted || !c->config.arbiter ||
+      promote_check (c, 0, why, sizeof why) != TL_DONE)
+    return;
+  say (c, "without its primary for the deadline: asking to be promoted");
+  if (alone (c))
+    become_primary (c);
+  else
+    promote_view (c, 0, false);
+}
+
 /* The peer asks to be given the primary role. */
 void
 command_handover (struct tl_core *c)

@@ -174,6 +174,7 @@ tl_core_new (const struct tl_core_config *config,
     memset (&c->record.proposal, 0, sizeof c->record.proposal);
   c->agree.retry_at = NEVER;
   c->backoff = BACKOFF_MIN;
+  c->promote_at = NEVER;
   return c;
 }
 
@@ -273,6 +274,10 @@ wake (const struct tl_core *c)
     return c->now; /* the update was full */
   at = earlier (session_wake (c), agree_wake (c));
   at = earlier (at, requests_wake (c));
+  if (c->phase == PHASE_NONE && c->agree.stage == STAGE_IDLE)
+    at = earlier (at, c->promote_at);
+  if (c->resync.active && c->phase == PHASE_SOURCE && c->resync.next > c->now)
+    at = earlier (at, c->resync.next);
   if (c->waiting.token != 0)
     at = earlier (at, c->waiting_by);
   if (c->switchover_token != 0)
@@ -390,6 +395,8 @@ tl_core_step (struct tl_core *c, const struct tl_event *event,
   case TL_EV_START:
     c->started = true;
     c->changed = c->dial_at = c->now;
+    if (c->config.auto_promote)
+      c->promote_at = c->now + c->config.deadline;
     agree_resume (c);
     break;
   case TL_EV_REQUEST:
@@ -420,6 +427,7 @@ tl_core_step (struct tl_core *c, const struct tl_event *event,
     session_timers (c);
     agree_timers (c);
     command_timers (c);
+    command_auto_promote (c);
     c->recheck = true;
     break;
   case TL_EV_STOP:

@@ -65,6 +65,9 @@ struct tl_core_config {
   uint64_t size;      /* bytes, a multiple of TL_BLOCK */
   bool arbiter;       /* there is one */
   enum tl_policy policy;
+  bool reads_local;     /* reads need no confirmation (V6) */
+  bool auto_promote;    /* a secondary that lost its primary asks the arbiter */
+  uint64_t resync_rate; /* bytes a second at most, 0: no limit */
   uint64_t deadline;    /* microseconds */
   uint64_t incarnation; /* of the RAM, random, not 0; unused with `kept` */
   /* Where the RAM outlives the process: what is kept with it, and the words of

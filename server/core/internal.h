@@ -107,6 +107,7 @@ struct tl_core {
     uint64_t retry_at; /* NEVER: an answer is outstanding */
   } agree;
 
+  uint64_t promote_at; /* secondary: when to ask for the role, NEVER: not */
   uint64_t propose_at; /* nothing is proposed before */
 
   /* A view that the peer told while another was being stored. */
@@ -176,6 +177,7 @@ struct tl_core {
     uint64_t cursor;
     struct chunk chunks[CHUNKS];
     unsigned n_chunks;
+    uint64_t next;  /* time, before which no chunk is sent */
     uint64_t total; /* blocks at its start */
     uint64_t started;
   } resync;
@@ -228,6 +230,7 @@ void handshake_abort (struct tl_core *c);
 void session_end (struct tl_core *c, bool bye, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
 void session_timers (struct tl_core *c);
+void command_auto_promote (struct tl_core *c);
 uint64_t session_wake (const struct tl_core *c);
 void close_conn (struct tl_core *c, uint32_t id, const char *reason);
 struct tl_action *send_frame (struct tl_core *c, uint8_t type, uint8_t flags);

@@ -166,20 +166,21 @@ static bool
 try_read (struct tl_core *c, struct tl_request *r)
 {
   bool both = mirroring (c) && c->peer_member;
+  bool confirmed = c->config.arbiter && !c->config.reads_local;
 
   if (alone (c)) {
     if (!sole (c))
       return false;
   } else if (is_dirty (c, r)) {
     return false;
-  } else if (!both && (c->config.arbiter || c->phase != PHASE_NONE)) {
+  } else if (!both && (confirmed || c->phase != PHASE_NONE)) {
     /* It must be confirmed; or the peer is just about to tell what differs. */
     return false;
   }
   act (c, TL_DO_READ)->request = r;
   if (alone (c) || !both) {
     done (c, r, 0);
-  } else if (c->config.arbiter) {
+  } else if (confirmed) {
     /* A primary that was overtaken unknowingly gets no answer to this. */
     struct tl_action *barrier = send_sequenced (c, TL_WRITE, 0);
 

@@ -243,6 +243,7 @@ session_begin (struct tl_core *c, uint32_t id, const struct tl_hello *hello,
   c->dial = c->accept = 0;
   c->candidate = false;
   c->backoff = BACKOFF_MIN;
+  c->promote_at = NEVER;
   c->creating = c->resynced = c->diverged = false;
   c->yielded = 0;
   c->peer_member = c->peer_stored = false;
@@ -361,6 +362,8 @@ session_end (struct tl_core *c, bool bye, const char *format, ...)
   c->creating = false;
   c->told.waiting = false;
   c->dial_at = c->now;
+  if (c->config.auto_promote)
+    c->promote_at = c->now + c->config.deadline;
   memset (c->said, 0, sizeof c->said);
   disconnected (c, why, false);
   changed (c);

@@ -99,6 +99,8 @@ source_pump (struct tl_core *c)
       c->resync.more = true;
       return;
     }
+    if (c->now < c->resync.next)
+      return;
     if (first == c->dirty.blocks) {
       if (c->resync.n_chunks > 0)
         return;
@@ -123,6 +125,12 @@ source_pump (struct tl_core *c)
       action->frame.payload = action->frame.length;
       action->payload = TL_PAYLOAD_STORE;
       c->counters.sent_bytes_resync += action->frame.length;
+      if (c->config.resync_rate != 0) {
+        if (c->resync.next < c->now)
+          c->resync.next = c->now;
+        c->resync.next +=
+            (uint64_t)action->frame.length * SECOND / c->config.resync_rate;
+      }
     }
     c->resync.chunks[c->resync.n_chunks++] = (struct chunk){
         .sequence = action->frame.sequence, .first = first, .count = count};

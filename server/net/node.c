@@ -149,6 +149,9 @@ open_core (struct tl_node *node, const struct tl_node_config *config,
                                        .size = node->size,
                                        .arbiter = config->arbiter != NULL,
                                        .policy = config->policy,
+                                       .reads_local = config->reads_local,
+                                       .auto_promote = config->auto_promote,
+                                       .resync_rate = config->resync_rate,
                                        .deadline = config->deadline};
 
   if (tl_store_open (&node->store, &store_config, error, error_size) == -1)

@@ -27,6 +27,9 @@ struct tl_node_config {
   enum tl_policy policy;
   const char *arbiter; /* command line, split by a shell; NULL: none */
   uint64_t deadline;   /* microseconds */
+  bool reads_local;    /* as in tl_core_config, with the next two */
+  bool auto_promote;
+  uint64_t resync_rate;
   /* Lines for the operator.  Called from any thread, not with locks that the
    * callee could need.  PROGRESS lines may be overwritten by the next.
    */

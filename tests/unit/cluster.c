@@ -342,6 +342,9 @@ cluster_start (struct cluster *c, unsigned i)
   }
   n->killed = false;
   config.incarnation = n->incarnation;
+  config.reads_local = c->extra.reads_local;
+  config.auto_promote = c->extra.auto_promote;
+  config.resync_rate = c->extra.resync_rate;
   if (c->keep) {
     config.kept = &n->kept;
     config.kept_map = n->kept_map;

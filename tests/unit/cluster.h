@@ -54,6 +54,7 @@ struct cluster {
   uint64_t now, random;
   bool arbiter;
   enum tl_policy policy;
+  struct tl_core_config extra; /* reads_local, auto_promote, resync_rate */
   bool keep;            /* the RAM outlives the process, as with store= */
   bool link;            /* dials succeed, frames travel */
   bool hold_acks;       /* acknowledgements stay on the way */

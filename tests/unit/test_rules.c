@@ -883,6 +883,78 @@ START_TEST (kept_proposal_is_asked_again)
 }
 END_TEST
 
+/* ---- Options ---- */
+
+START_TEST (secondary_asks_for_the_role)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.auto_promote = true;
+  cluster_create (&c);
+  cluster_crash (&c, 0);
+  cluster_pass (&c, DEADLINE - 50000);
+  ck_assert_int_eq (status_of (1)->role, TL_SECONDARY);
+  cluster_pass (&c, 100000);
+  ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A primary that lives has asked the arbiter first. */
+START_TEST (secondary_asks_in_vain)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.auto_promote = true;
+  cluster_create (&c);
+  cluster_cut (&c, false);
+  cluster_pass (&c, 3 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->role, TL_PRIMARY);
+  ck_assert_int_eq (status_of (1)->role, TL_SECONDARY);
+  ck_assert_int_eq (s.disk, TL_DISK_OUTDATED);
+  cluster_free (&c);
+}
+END_TEST
+
+START_TEST (local_reads_need_no_word)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.reads_local = true;
+  cluster_create (&c);
+  c.hold_acks = true;
+  cluster_read (&c, 0, &r, 0, TL_BLOCK);
+  ck_assert (r.done && r.core.error == 0);
+  c.hold_acks = false;
+  c.extra.reads_local = false;
+  cluster_free (&c);
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  c.hold_acks = true;
+  cluster_read (&c, 0, &r, 0, TL_BLOCK);
+  ck_assert (!r.done);
+  cluster_free (&c);
+}
+END_TEST
+
+/* Eight blocks at one block in a tenth of a second. */
+START_TEST (resync_keeps_its_rate)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.resync_rate = 10 * TL_BLOCK;
+  cluster_create (&c);
+  cluster_crash (&c, 1);
+  cluster_run (&c);
+  for (unsigned i = 0; i < 8; i++) {
+    cluster_write (&c, 0, &r, 2 * i * TL_BLOCK, TL_BLOCK, 'a');
+    ck_assert (r.done && r.core.error == 0);
+  }
+  cluster_start (&c, 1);
+  cluster_pass (&c, 400000);
+  ck_assert_int_eq (status_of (0)->link, TL_LINK_SYNCSOURCE);
+  ck_assert_uint_ge (s.out_of_sync, 2 * TL_BLOCK);
+  cluster_pass (&c, 700000);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
 /* A frame of another view ends the session, and nothing is applied. */
 START_TEST (frame_of_another_view_is_refused)
 {
@@ -924,4 +996,6 @@ UNIT_MAIN ("rules", create_makes_two_members, write_waits_for_the_peer,
            kept_lone_primary_resumes_alone,
            kept_node_is_not_promoted_by_fencing, kept_old_primary_follows,
            kept_target_stays_inconsistent, kept_proposal_is_asked_again,
+           secondary_asks_for_the_role, secondary_asks_in_vain,
+           local_reads_need_no_word, resync_keeps_its_rate,
            frame_of_another_view_is_refused)

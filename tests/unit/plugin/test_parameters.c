@@ -282,14 +282,22 @@ static const struct {
     {"deadline", "nan", "deadline=nan: expected seconds from 0.2 to 300"},
     {"deadline", "1.0000001",
      "deadline=1.0000001: expected seconds from 0.2 to 300"},
+    {"reads", "fast", "reads=fast: expected confirmed or local"},
+    {"auto-promote", "yes", "auto-promote=yes: expected on or off"},
+    {"resync-rate", "1000",
+     "resync-rate=1000: expected at least 64K bytes a second, or 0 for no "
+     "limit"},
+    {"resync-rate", "fast",
+     "resync-rate=fast: expected a size in bytes, with K, M, G or T for larger "
+     "units"},
     {"colour", "red",
      "unknown parameter \"colour\"; there are size, name, node, listen, peer, "
      "control, state, store, lock, flush, on-partner-loss, arbiter, deadline, "
-     "config"},
+     "reads, auto-promote, resync-rate, config"},
     {"Size", "8G",
      "unknown parameter \"Size\"; there are size, name, node, listen, peer, "
      "control, state, store, lock, flush, on-partner-loss, arbiter, deadline, "
-     "config"},
+     "reads, auto-promote, resync-rate, config"},
     {"config", "", "config=: expected the path of a file"},
     {"config", "/nonexistent/x.conf",
      "config=/nonexistent/x.conf: cannot open the file: No such file or "
@@ -435,11 +443,11 @@ static const struct {
     {"size = 1M\ncolour = red\n",
      "%s:2: unknown parameter \"colour\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline"},
+     "deadline, reads, auto-promote, resync-rate"},
     {"config = /x\n",
      "%s:1: unknown parameter \"config\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline"},
+     "deadline, reads, auto-promote, resync-rate"},
     {"node = a\n\nnode = b\n", "%s:3: node=b: given twice, line 1 says node=a"},
     {"node = a\nnonsense\n", "%s:2: expected KEY = VALUE"},
     {"[open\n", "%s:1: expected KEY = VALUE"},
@@ -453,7 +461,7 @@ static const struct {
     {"name = v1\n  colour = red\n",
      "%s:2: unknown parameter \"colour\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline"},
+     "deadline, reads, auto-promote, resync-rate"},
     {"name = a\001b\n", "%s:1: name=: the value holds a control character"},
 };
 
