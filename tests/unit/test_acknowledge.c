@@ -1,0 +1,206 @@
+/* When a request is answered, and what a resync sends. */
+#include "cluster.h"
+#include "unit.h"
+
+#include <errno.h>
+
+static struct cluster c;
+static struct unit_request r, r2;
+static struct tl_status s;
+
+#define status_of(i) (cluster_status (&c, i, &s), &s)
+
+/* V1 */
+START_TEST (write_waits_for_the_peer)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  c.hold_acks = true;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert (!r.done);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 'x');
+  /* What is not acknowledged yet is not read either. */
+  cluster_read (&c, 0, &r2, 0, TL_BLOCK);
+  cluster_run (&c);
+  ck_assert (!r2.done);
+  c.hold_acks = false;
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert (r2.done && r2.core.error == 0 && r2.bytes[0] == 'x');
+  cluster_free (&c);
+}
+END_TEST
+
+/* Policy error: held for the deadline, then EIO, then whole again. */
+START_TEST (error_policy_fails_after_the_deadline)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  cluster_cut (&c, false);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_pass (&c, DEADLINE - 50000);
+  ck_assert (!r.done);
+  ck_assert (status_of (0)->suspended);
+  ck_assert_uint_eq (s.copies, 1);
+  cluster_pass (&c, 100000);
+  ck_assert (r.done && r.core.error == EIO);
+  /* From now on at once; a read of the failed block too. */
+  cluster_write (&c, 0, &r, TL_BLOCK, TL_BLOCK, 'y');
+  ck_assert (r.done && r.core.error == EIO);
+  cluster_read (&c, 0, &r, 0, TL_BLOCK);
+  ck_assert (r.done && r.core.error == EIO);
+  c.link = true;
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert (!status_of (0)->suspended);
+  ck_assert_uint_eq (s.out_of_sync, 0);
+  ck_assert_uint_eq (s.copies, 2);
+  cluster_read (&c, 0, &r, 0, TL_BLOCK);
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0 && r.bytes[0] == 'x');
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A write that waits through a short cut succeeds, in the same view. */
+START_TEST (write_survives_a_blip)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  c.hold_acks = true;
+  cluster_write (&c, 0, &r, 0, 100, 'x');
+  cluster_run (&c);
+  cluster_cut (&c, true);
+  c.hold_acks = false;
+  cluster_pass (&c, 200000);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->view.number, 1);
+  ck_assert_int_eq (status_of (1)->disk, TL_DISK_UPTODATE);
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+/* Policy continue: a partner that hangs costs the deadline, no error. */
+START_TEST (continue_goes_on_past_a_frozen_partner)
+{
+  cluster_pair (&c, TL_POLICY_CONTINUE);
+  c.hold_frames = true;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_pass (&c, DEADLINE - 20000);
+  ck_assert (!r.done);
+  cluster_pass (&c, 40000);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->copies, 1);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A chunk says what the store holds at its place in the stream, also where a
+ * write made its block exist only just before.
+ */
+START_TEST (chunk_does_not_overtake_a_write)
+{
+  static struct unit_request zeroes[5], reads[21];
+  struct tl_frame ack;
+
+  cluster_init (&c, TL_POLICY_ERROR);
+  c.arbiter = true;
+  cluster_start (&c, 0);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 100000);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), TL_DONE);
+  cluster_cut (&c, false);
+  cluster_run (&c);
+  for (unsigned i = 0; i < 5; i++)
+    cluster_zero (&c, 0, &zeroes[i], 2 * i * TL_BLOCK, TL_BLOCK);
+  c.hold_acks = c.link = true;
+  cluster_pass (&c, 100000);
+  ck_assert_uint_eq (status_of (0)->resyncs, 1);
+  for (unsigned i = 0; i < 21; i++)
+    cluster_read (&c, 0, &reads[i], 0, TL_BLOCK);
+  /* Sync-begin and the first chunk are acknowledged: the reads go, and fill
+   * the update, so that the window has room at the next step.
+   */
+  ck_assert_uint_ge (c.pipes[1].n, 1);
+  ack = c.pipes[1].packets[0].frame;
+  ck_assert_int_eq (ack.type, TL_ACK);
+  ack.sequence = 2;
+  cluster_inject (&c, 0, &ack, NULL);
+  cluster_write (&c, 0, &r, 8 * TL_BLOCK, TL_BLOCK, 'x');
+  cluster_drop (&c, 1);
+  c.hold_acks = false;
+  cluster_write (&c, 0, &r2, 15 * TL_BLOCK, TL_BLOCK, 'y');
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->out_of_sync, 0);
+  ck_assert_int_eq (c.nodes[1].bytes[8 * TL_BLOCK], 'x');
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+START_TEST (local_reads_need_no_word)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.reads_local = true;
+  cluster_create (&c);
+  c.hold_acks = true;
+  cluster_read (&c, 0, &r, 0, TL_BLOCK);
+  ck_assert (r.done && r.core.error == 0);
+  c.hold_acks = false;
+  c.extra.reads_local = false;
+  cluster_free (&c);
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  c.hold_acks = true;
+  cluster_read (&c, 0, &r, 0, TL_BLOCK);
+  ck_assert (!r.done);
+  cluster_free (&c);
+}
+END_TEST
+
+/* Eight blocks at one block in a tenth of a second. */
+START_TEST (resync_keeps_its_rate)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.resync_rate = 10 * TL_BLOCK;
+  cluster_create (&c);
+  cluster_crash (&c, 1);
+  cluster_run (&c);
+  for (unsigned i = 0; i < 8; i++) {
+    cluster_write (&c, 0, &r, 2 * i * TL_BLOCK, TL_BLOCK, 'a');
+    ck_assert (r.done && r.core.error == 0);
+  }
+  cluster_start (&c, 1);
+  cluster_pass (&c, 400000);
+  ck_assert_int_eq (status_of (0)->link, TL_LINK_SYNCSOURCE);
+  ck_assert_uint_ge (s.out_of_sync, 2 * TL_BLOCK);
+  cluster_pass (&c, 700000);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A frame of another view ends the session, and nothing is applied. */
+START_TEST (frame_of_another_view_is_refused)
+{
+  struct tl_frame frame = {.type = TL_WRITE,
+                           .session = 1,
+                           .view = 2,
+                           .sequence = 1,
+                           .length = TL_BLOCK,
+                           .payload = TL_BLOCK};
+  static unsigned char bytes[TL_BLOCK] = {'z'};
+
+  cluster_pair (&c, TL_POLICY_ERROR);
+  /* Of another session: dropped. */
+  cluster_inject (&c, 1, &frame, bytes);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 0);
+  ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTED);
+  cluster_free (&c);
+}
+END_TEST
+
+UNIT_MAIN ("acknowledge", write_waits_for_the_peer,
+           error_policy_fails_after_the_deadline, write_survives_a_blip,
+           continue_goes_on_past_a_frozen_partner,
+           chunk_does_not_overtake_a_write, local_reads_need_no_word,
+           resync_keeps_its_rate, frame_of_another_view_is_refused)
