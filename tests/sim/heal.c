@@ -25,6 +25,7 @@ heal_begin (struct sim *sim)
   for (unsigned i = 0; i < NODES; i++)
     sim->nodes[i].disk_bad_until = sim->now;
   sim->clients.paused_until = sim->now;
+  sim->nodes[0].doomed = sim->nodes[1].doomed = false;
   sim_at (sim, sim->now + TICK, K_HEAL, NULL, 0, 0);
 }
 

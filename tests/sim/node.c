@@ -20,9 +20,6 @@ node_init (struct sim *sim, int index)
 void
 node_start (struct sim *sim, struct node *node)
 {
-  struct tl_store_config store = {.size = sim->size};
-  char error[256];
-
   node->alive = true;
   node->life++;
   node->born = sim->now;
@@ -37,12 +34,8 @@ node_start (struct sim *sim, struct node *node)
   node->stored_number = node->record.view.number;
   node->stored_id = node->record.view.id;
   node->first = node->last = NULL;
-  if (tl_store_open (&node->store, &store, error, sizeof error) < 0) {
-    fprintf (stderr, "twinlog-sim: no store: %s\n", error);
-    _exit (3);
-  }
-
-  node->incarnation = rng_next (&sim->rng) | 1;
+  node->doomed = false;
+  ram_open (sim, node);
 
   struct tl_core_config config = {
       .volume = "slog0",
@@ -52,6 +45,8 @@ node_start (struct sim *sim, struct node *node)
       .policy = sim->policy,
       .deadline = sim->deadline,
       .incarnation = node->incarnation,
+      .kept = sim->ram_kept ? &node->kept : NULL,
+      .kept_map = sim->ram_kept ? node->kept_map : NULL,
       .allocated = tl_store_allocated (node->store),
   };
 
@@ -71,14 +66,15 @@ node_start (struct sim *sim, struct node *node)
 
 /* The node is gone from one moment to the next. */
 static void
-gone (struct sim *sim, struct node *node, bool orderly)
+gone (struct sim *sim, struct node *node, bool orderly, bool ram_lost)
 {
   const struct tl_status *status = node_status (sim, node);
 
   sim->resyncs += status->resyncs;
   sim->resyncs_full += status->resyncs_full;
 
-  node->died_member = node_member (node);
+  if (node->store)
+    node->died_member = node_member (node);
 
   /* A write of the record that was under way was made, or not. */
   if (node->storing && rng_percent (&sim->rng, 50)) {
@@ -99,16 +95,17 @@ gone (struct sim *sim, struct node *node, bool orderly)
   operators_node_died (sim, node);
   clients_node_died (sim, node);
   tl_core_free (node->core);
-  tl_store_close (node->store);
   node->core = NULL;
-  node->store = NULL;
+  if (ram_lost || !sim->ram_kept)
+    ram_lose (sim, node);
 }
 
 void
-node_kill (struct sim *sim, struct node *node, const char *how)
+node_kill (struct sim *sim, struct node *node, const char *how, bool ram_lost)
 {
-  TRACE (sim, "fault: %s %s", node->name, how);
-  gone (sim, node, false);
+  TRACE (sim, "fault: %s %s%s", node->name, how,
+         sim->ram_kept && !ram_lost ? ", its RAM is kept" : "");
+  gone (sim, node, false, ram_lost);
 }
 
 void
@@ -117,25 +114,43 @@ node_stop (struct sim *sim, struct node *node)
   struct tl_event event = {.type = TL_EV_STOP};
 
   TRACE (sim, "%s: is told to stop", node->name);
+  node->doomed = false;
   node_step (sim, node, &event);
   if (sim->violated)
     return;
   if (node->first)
     sim_violate (sim, "%s stops and leaves %s waiting", node->name,
                  sim_op_text (node->first));
-  gone (sim, node, true);
+  gone (sim, node, true, false);
+}
+
+/* The process dies in the middle of this step: some of what it was to do is
+ * done, and nobody is answered.
+ */
+static void
+die_halfway (struct sim *sim, struct node *node, const struct tl_event *event)
+{
+  sim->update.n = (unsigned)rng_below (&sim->rng, sim->update.n + 1);
+  sim->update.done = NULL;
+  executor_run (sim, node, event);
+  if (!sim->violated)
+    schedule_crash (sim, node, "crashes in this step", false);
 }
 
 void
 node_step (struct sim *sim, struct node *node, struct tl_event *event)
 {
-  if (sim->violated)
+  if (sim->violated || !node->alive)
     return;
   event->now = sim->now + node->clock;
   event->random = rng_next (&sim->rng);
   sim->steps++;
   node->status_valid = false;
   tl_core_step (node->core, event, &sim->update);
+  if (node->doomed) {
+    die_halfway (sim, node, event);
+    return;
+  }
   executor_run (sim, node, event);
   if (!sim->violated)
     oracle_after_step (sim, node);
@@ -184,11 +199,13 @@ node_stored (struct sim *sim, struct node *node, bool ok)
   node_step (sim, node, &event);
 }
 
-/* Does the node's record, now or when it died, count its RAM as a member? */
+/* Does the node's record count its RAM as a member?  Where the RAM is lost: did
+ * it when that happened?
+ */
 bool
 node_member (const struct node *node)
 {
-  return node->alive ? node->record.incarnation == node->incarnation
+  return node->store ? node->record.incarnation == node->incarnation
                      : node->died_member;
 }
 

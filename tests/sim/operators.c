@@ -28,6 +28,8 @@ operators_command (struct sim *sim, struct node *node, enum tl_command command,
     return;
 
   /* Time has passed: is the assertion still true? */
+  if ((flags & TL_FENCED) && !other->alive && other->store)
+    return;
   if ((flags & TL_FENCED) && other->alive &&
       node_status (sim, other)->disk != TL_DISK_EMPTY)
     return;
@@ -167,7 +169,11 @@ fence_and_send (struct sim *sim, struct node *node, enum tl_command command)
 
   if (other->alive) {
     sim_count (sim, T_FENCED);
-    schedule_crash (sim, other, "is fenced");
+    schedule_crash (sim, other, "is fenced", true);
+  } else if (other->store) {
+    sim_count (sim, T_FENCED);
+    TRACE (sim, "fault: %s is fenced, its RAM is lost", other->name);
+    ram_lose (sim, other);
   }
   operators_send (sim, node, command, TL_FENCED,
                   rng_below (&sim->rng, 50 * MS));
@@ -207,7 +213,8 @@ promote (struct sim *sim, struct node *node)
                rng_percent (&sim->rng,
                             sim->schedule.stage == HEAL_NO ? 10 : 40))) {
     operators_send (sim, node, TL_CMD_PROMOTE, 0, 0);
-  } else if (!other->alive) {
+  } else if (!other->alive &&
+             (!other->store || schedule_entitled (sim, node))) {
     fence_and_send (sim, node, TL_CMD_PROMOTE);
   } else if (schedule_entitled (sim, node) && rng_percent (&sim->rng, 30)) {
     fence_and_send (sim, node, TL_CMD_PROMOTE);

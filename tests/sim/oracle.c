@@ -103,7 +103,7 @@ check_other (struct sim *sim, struct node *node, struct op *op,
    * read may go without it. */
   if (read && !node_member (other))
     return;
-  if (other->alive) {
+  if (other->store) {
     tl_store_read (other->store, op->request.offset, op->request.length,
                    sim->scratch[0]);
     if (!content_see (sim, sim->scratch[0], first, count, NULL, seen,
@@ -120,9 +120,9 @@ check_other (struct sim *sim, struct node *node, struct op *op,
     const struct version *version = &oracle->versions[number - 1];
 
     /* A life that began later may have lost what an earlier one confirmed. */
-    if (other->alive
-            ? other->born <= version->invoked && seen[i].most < version->index
-            : other->died < version->invoked) {
+    if (other->store ? other->ram_born <= version->invoked &&
+                           seen[i].most < version->index
+                     : other->ram_died < version->invoked) {
       sim_violate (sim,
                    "G1: %s answers %s under %s, but sector %u is not at %s",
                    node->name, sim_op_text (op),

@@ -78,8 +78,12 @@ struct node {
   uint64_t born; /* time of the last start */
   uint64_t died; /* time of the last death */
   bool died_member;
+  bool doomed;    /* it dies in its next step */
   uint64_t clock; /* what this life's monotonic clock is ahead of ours */
   uint64_t frozen_until;
+  uint64_t ram_born, ram_died; /* RAM may outlive the process */
+  struct tl_kept kept;
+  uint64_t kept_map[BLOCKS_MAX / 64 + 1];
   struct tl_core *core;
   struct tl_store *store;
 

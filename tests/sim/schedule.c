@@ -48,6 +48,7 @@ configure (struct sim *sim)
   sim->network.corrupt = rng_percent (rng, 15) ? 40 : 0;
   sim->disk_delay = disks[rng_below (rng, 3)];
   sim->disk_failing = (unsigned)rng_between (rng, 0, 50);
+  sim->ram_kept = rng_percent (rng, 35);
   sim->forgetful = rng_percent (rng, 5);
   sim->arbiter.unknown = rng_percent (rng, 50) ? 20 : 2;
 }
@@ -128,17 +129,34 @@ schedule_entitled (struct sim *sim, struct node *node)
 /* ---- Faults ---- */
 
 void
-schedule_crash (struct sim *sim, struct node *node, const char *how)
+schedule_crash (struct sim *sim, struct node *node, const char *how,
+                bool ram_lost)
 {
   struct rng *rng = &sim->rng;
   uint64_t off = rng_between (rng, 5 * MS, sim->deadline * 2);
 
-  sim_count (sim, T_CRASHES);
-  node_kill (sim, node, how);
+  sim_count (sim, sim->ram_kept && !ram_lost ? T_KILLS : T_CRASHES);
+  node_kill (sim, node, how, ram_lost);
   if (rng_percent (rng, 20))
     off = rng_between (rng, MS, 20 * MS);
   sim_at (sim, sim->now + off, K_RESTART, NULL, (uint64_t)node->index,
           node->life);
+}
+
+/* The process goes and the RAM stays; often in the middle of a step. */
+static void
+kill_process (struct sim *sim, struct node *node, bool stop)
+{
+  if (stop) {
+    sim_count (sim, T_STOPS);
+    node_stop (sim, node);
+    sim_at (sim, sim->now + rng_between (&sim->rng, 5 * MS, sim->deadline),
+            K_RESTART, NULL, (uint64_t)node->index, node->life);
+  } else if (rng_percent (&sim->rng, 60)) {
+    node->doomed = true;
+  } else {
+    schedule_crash (sim, node, "crashes", false);
+  }
 }
 
 /* Crash or stop NODE, unless that would take the last good copy; in some seeds
@@ -151,11 +169,15 @@ lose (struct sim *sim, struct node *node, bool stop)
 
   if (!node->alive || (!sim->schedule.created && !sim->schedule.early))
     return;
+  if (sim->ram_kept && (stop || rng_percent (&sim->rng, 70))) {
+    kill_process (sim, node, stop);
+    return;
+  }
   if (!schedule_entitled (sim, other) &&
       !(sim->schedule.reckless && rng_percent (&sim->rng, 10)))
     return;
   if (!stop) {
-    schedule_crash (sim, node, "crashes");
+    schedule_crash (sim, node, "crashes", true);
     return;
   }
   sim_count (sim, T_STOPS);

@@ -120,15 +120,14 @@ end (struct sim *sim)
   for (unsigned i = 0; i < NODES; i++) {
     struct node *node = &sim->nodes[i];
 
-    if (!node->alive)
-      continue;
-    if (!sim->violated) {
+    if (node->alive && !sim->violated) {
       resyncs += node_status (sim, node)->resyncs;
       full += node_status (sim, node)->resyncs_full;
     }
     tl_core_free (node->core);
-    tl_store_close (node->store);
+    node->core = NULL;
     node->alive = false;
+    ram_lose (sim, node);
   }
   sim->totals[T_RESYNCS_FULL] += full;
   sim->totals[T_RESYNCS_PARTIAL] += resyncs - full;

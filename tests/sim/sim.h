@@ -36,6 +36,7 @@ struct sim {
   uint64_t deadline;
   uint64_t disk_delay; /* most */
   unsigned disk_failing;
+  bool ram_kept;  /* RAM outlives the process */
   bool forgetful; /* a crash may take the record too */
 
   uint64_t resyncs, resyncs_full; /* of lives that ended */
@@ -150,7 +151,8 @@ void arbiter_answer (struct sim *sim, uint64_t question, bool silence);
 /* Make a node that was never started; start it; kill it; stop it in order. */
 void node_init (struct sim *sim, int index);
 void node_start (struct sim *sim, struct node *node);
-void node_kill (struct sim *sim, struct node *node, const char *how);
+void node_kill (struct sim *sim, struct node *node, const char *how,
+                bool ram_lost);
 void node_stop (struct sim *sim, struct node *node);
 /* Tell the core what happened, do what it says, check.  The rest: a timer is
  * due; a write of the record has ended. */
@@ -168,6 +170,10 @@ node_other (struct sim *sim, const struct node *node)
 {
   return &sim->nodes[!node->index];
 }
+
+/* ram.c */
+void ram_open (struct sim *sim, struct node *node);
+void ram_lose (struct sim *sim, struct node *node);
 
 /* executor.c: carry out sim->update in its order, as core.h demands. */
 void executor_run (struct sim *sim, struct node *node,
@@ -216,7 +222,8 @@ void schedule_tick (struct sim *sim);
 void schedule_takeover (struct sim *sim, struct node *primary);
 void schedule_notice (struct sim *sim, struct node *node);
 void schedule_strike (struct sim *sim, struct node *node);
-void schedule_crash (struct sim *sim, struct node *node, const char *how);
+void schedule_crash (struct sim *sim, struct node *node, const char *how,
+                     bool ram_lost);
 bool schedule_entitled (struct sim *sim, struct node *node);
 const struct tl_view *schedule_newest (struct sim *sim);
 

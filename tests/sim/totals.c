@@ -18,6 +18,7 @@ static const struct {
     {T_DIALS_FAILED, "dials that failed", false},
     {T_CRASHES, "crashes, RAM lost", false},
     {T_FENCED, "of these by fencing", false},
+    {T_KILLS, "crashes, RAM kept", false},
     {T_STOPS, "orderly stops", false},
     {T_RESTARTS, "restarts", false},
     {T_FREEZES, "nodes frozen", false},

@@ -15,6 +15,7 @@ enum total {
   T_CORRUPTED,
   T_DIALS_FAILED,
   T_CRASHES,
+  T_KILLS,
   T_STOPS,
   T_FENCED,
   T_RESTARTS,
