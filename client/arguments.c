@@ -22,6 +22,8 @@ static const struct {
     [OPTION_HELP] = {"help", NULL, "this text, or a command's", true, false},
     [OPTION_VERSION] = {"version", NULL, "print the version", true, false},
     [OPTION_JSON] = {"json", NULL, "as JSON, for programs", false, false},
+    [OPTION_WATCH] = {"watch", NULL, "again whenever something changes", false,
+                      false},
     [OPTION_ALONE] = {"alone", NULL, "without the other node: one copy", false,
                       true},
     [OPTION_FENCED] = {"fenced", NULL,
@@ -43,8 +45,8 @@ static const struct {
 #define BIT(option) (1u << OPTION_##option)
 
 static const struct command commands[] = {
-    {"status", "[--json]", "show roles, data, connection and view", BIT (JSON),
-     0, command_status},
+    {"status", "[--json] [--watch]", "show roles, data, connection and view",
+     BIT (JSON) | BIT (WATCH), 0, command_status},
     {"create", "[--alone]", "begin the volume; this node is primary",
      BIT (ALONE), 0, command_plain},
     {"promote", "[--fenced] [--force]", "make this node the primary",

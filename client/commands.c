@@ -2,6 +2,7 @@
 #include "arguments.h"
 #include "control.h"
 #include "show.h"
+#include "watch.h"
 
 #include "core/core.h"
 
@@ -108,6 +109,8 @@ command_status (const struct arguments *arguments)
   json_t *node;
   int status;
 
+  if (arguments->given[OPTION_WATCH])
+    return watch_status (arguments);
   status = command_ask_status (arguments, CONTROL_ASK_TIMEOUT, &node, error,
                                sizeof error);
   if (status != TL_DONE)

@@ -7,6 +7,7 @@
 #include "control.h"
 #include "show.h"
 #include "wait.h"
+#include "watch.h"
 
 #include "core/core.h"
 
@@ -645,6 +646,38 @@ START_TEST (test_full_queue)
 }
 END_TEST
 
+/* Is a change of NODE at KEY to VALUE, which is used up, of note? */
+static bool
+of_note (const char *key, json_t *value)
+{
+  json_t *before = json_pack (
+      "{s:s,s:s,s:i,s:f,s:f}", "role", "Primary", "peer-role", "Secondary",
+      "copies", 2, "percent-in-sync", 41.0, "seconds-since-change", 1.0);
+  json_t *after = json_copy (before), *a, *b;
+  bool changed;
+
+  json_object_set_new (after, key, value);
+  a = watch_facts (before);
+  b = watch_facts (after);
+  changed = !json_equal (a, b);
+  json_decref (a);
+  json_decref (b);
+  json_decref (before);
+  json_decref (after);
+  return changed;
+}
+
+START_TEST (test_watch)
+{
+  ck_assert (of_note ("role", json_string ("Secondary")));
+  ck_assert (of_note ("peer-role", json_string ("Unknown")));
+  ck_assert (of_note ("copies", json_integer (1)));
+  ck_assert (of_note ("percent-in-sync", json_real (55.0)));
+  ck_assert (!of_note ("percent-in-sync", json_real (44.0)));
+  ck_assert (!of_note ("seconds-since-change", json_real (9.0)));
+}
+END_TEST
+
 int
 main (void)
 {
@@ -662,6 +695,7 @@ main (void)
   tcase_add_test (words, test_not_a_state);
   tcase_add_loop_test (words, test_show, 0, N (shown));
   tcase_add_test (words, test_show_anything);
+  tcase_add_test (words, test_watch);
   suite_add_tcase (suite, words);
 
   tcase_add_checked_fixture (node, setup, teardown);
