@@ -1,0 +1,44 @@
+/* Are both stores the same?  Asked of the nodes themselves, at rest. */
+#include "threads.h"
+#include "net/net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned char *
+copy_store (struct slot *slot)
+{
+  unsigned char *bytes = malloc (SIZE);
+  struct tl_node *node = slot_enter (slot);
+
+  if (!node || !bytes) {
+    free (bytes);
+    if (node)
+      slot_leave (slot);
+    return NULL;
+  }
+  tl_lock (node);
+  tl_store_read (node->store, 0, SIZE, bytes);
+  tl_unlock (node);
+  slot_leave (slot);
+  return bytes;
+}
+
+void
+judge_stores (struct test *test)
+{
+  unsigned char *a = copy_store (&test->slots[0]);
+  unsigned char *b = copy_store (&test->slots[1]);
+  unsigned differ = 0, first = 0;
+
+  if (!a || !b)
+    violation (test, "a store cannot be read");
+  for (unsigned i = 0; a && b && i < SECTORS; i++)
+    if (memcmp (a + i * SECTOR, b + i * SECTOR, SECTOR) != 0 && !differ++)
+      first = i;
+  if (differ)
+    violation (test, "the stores differ in %u sectors, the first is %u", differ,
+               first);
+  free (a);
+  free (b);
+}
