@@ -136,7 +136,8 @@ give_up (struct sim *sim)
 
   sim->schedule.stage = HEAL_DONE;
   describe (sim, text, sizeof text);
-  if (newest->number == 0 && !node) {
+  if (sim->oracle.era == 0 && !node) {
+    /* Nobody ever became primary: there was nothing to be acknowledged. */
     sim_count (sim, T_NOT_CREATED);
     return;
   }

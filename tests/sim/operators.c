@@ -335,7 +335,11 @@ operators_meddle (struct sim *sim)
   if (!node->alive || !sim->schedule.created)
     return;
 
-  /* Two creates at the same moment make two volumes: not that foolish. */
+  /* Not that foolish: two creates at the same moment, or a new volume where
+   * every record of the old one is lost. */
+  if (choices[pick].command == TL_CMD_CREATE &&
+      schedule_newest (sim)->number == 0)
+    return;
   if (choices[pick].command == TL_CMD_DISCARD &&
       node_status (sim, node)->link == TL_LINK_STANDALONE)
     return; /* that would name the loser of a split brain */
