@@ -85,7 +85,7 @@ sim_command_text (enum tl_command command, unsigned flags)
 {
   static const char *const names[] = {"create",     "promote",    "demote",
                                       "degrade",    "switchover", "discard",
-                                      "forget-peer"};
+                                      "forget-peer", "verify"};
   char *text = turn ();
 
   snprintf (text, 256, "%s%s%s%s%s", names[command],
