@@ -164,6 +164,26 @@ compare (struct sim *sim)
   sim_count (sim, T_EQUAL);
 }
 
+/* What each node shows of the other is so. */
+static void
+check_status (struct sim *sim)
+{
+  for (unsigned i = 0; i < NODES; i++) {
+    struct node *node = &sim->nodes[i], *other = node_other (sim, node);
+    const struct tl_status *mine = node_status (sim, node);
+    const struct tl_status *theirs = node_status (sim, other);
+
+    if (!mine->peer_known || mine->peer_role != theirs->role ||
+        mine->peer_disk != theirs->disk || mine->copies != 2)
+      sim_violate (sim,
+                   "status: %s shows its peer as %s %s and %u copies; "
+                   "%s is %s %s",
+                   node->name, tl_role_name (mine->peer_role),
+                   tl_disk_name (mine->peer_disk), mine->copies, other->name,
+                   tl_role_name (theirs->role), tl_disk_name (theirs->disk));
+  }
+}
+
 static void
 read_all (struct sim *sim)
 {
@@ -180,6 +200,7 @@ read_all (struct sim *sim)
   if (schedule->final_next == sim->blocks && schedule->final_reads == 0 &&
       schedule->final_failed == 0) {
     compare (sim);
+    check_status (sim);
     schedule->stage = HEAL_DONE;
   }
 }
