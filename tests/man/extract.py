@@ -17,6 +17,8 @@ BUILD = os.environ.get('TWINLOG_BUILD') or os.path.join(SOURCE, 'build')
 PLUGIN = os.path.join(BUILD, 'plugins/twinlog/nbdkit-twinlog-plugin.so')
 TWINLOG = os.path.join(BUILD, 'client/twinlog')
 SIM = os.path.join(BUILD, 'tests/sim/twinlog-sim')
+THREADS = os.path.join(BUILD, 'tests/threads/twinlog-threads')
+EXPLORE = os.path.join(BUILD, 'tests/explore/twinlog-explore')
 SCRIPTS = ('quickstart', 'run-tests', 'install-packages')
 
 ENVIRONMENT = {**os.environ, 'LC_ALL': 'C',
@@ -304,10 +306,18 @@ def script_options():
                            re.MULTILINE)
         result[path] = found(f'options of {name}', long_options(
             ' '.join(taken) + '\n' + run(os.path.join(SOURCE, path), '--help')))
+    for name, file, program in (
+            ('twinlog-sim', 'tests/sim/main.c', SIM),
+            ('twinlog-explore', 'tests/explore/main.c', EXPLORE)):
+        known = re.findall(r'\{"([a-z-]+)", (?:no|required)_argument',
+                           source(file))
+        result[name] = found(f'options of {name}', {
+            '--' + word for word in known} |
+            long_options(run(program, '--help')))
     known = re.findall(r'\{"([a-z-]+)", (?:no|required)_argument',
-                       source('tests/sim/main.c'))
-    result['twinlog-sim'] = found('options of twinlog-sim', {
-        '--' + word for word in known} | long_options(run(SIM, '--help')))
+                       source('tests/threads/main.c'))
+    result['twinlog-threads'] = found('options of twinlog-threads', {
+        '--' + word for word in known} | long_options(run(THREADS, '--help')))
     # Every program has --help; the manual says so once.
     return {name: words - {'--help'} for name, words in result.items()}
 

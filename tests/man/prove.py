@@ -18,7 +18,8 @@ CHECKED = {
     'twinlog-protocol': ('FRAMES',),
     'twinlog-state': ('FIELDS',),
     'twinlog-testing': ('scripts/quickstart', 'scripts/run-tests',
-                        'scripts/install-packages', 'twinlog-sim'),
+                        'scripts/install-packages', 'twinlog-sim',
+                        'twinlog-explore'),
     'twinlog-arbiter-file': ('COMMANDS',),
 }
 
