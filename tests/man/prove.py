@@ -19,7 +19,7 @@ CHECKED = {
     'twinlog-state': ('FIELDS',),
     'twinlog-testing': ('scripts/quickstart', 'scripts/run-tests',
                         'scripts/install-packages', 'twinlog-sim',
-                        'twinlog-explore'),
+                        'twinlog-explore', 'twinlog-threads'),
     'twinlog-arbiter-file': ('COMMANDS',),
 }
 
