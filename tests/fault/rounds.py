@@ -1,0 +1,96 @@
+"""What the rounds of a fault test have in common: a client that is kept busy
+while something is done to the nodes, and the comparison at rest.
+"""
+
+import threading
+import time
+
+import pair
+from history import nothing_lost, settle
+
+
+def work_for(client, seconds):
+    end = time.monotonic() + seconds
+    client.work(lambda: time.monotonic() > end)
+
+
+def work_until(client, condition, what, seconds=20.0, pause=0.02):
+    """Keep CLIENT busy until CONDITION (), looked at now and then, holds."""
+    end = time.monotonic() + seconds
+    looked = 0.0
+
+    def reached():
+        nonlocal looked
+        now = time.monotonic()
+        pair.check(now < end, f'not within {seconds} s: {what}')
+        if now < looked + pause:
+            return False
+        looked = now
+        return condition()
+    client.work(reached)
+
+
+def work_while(client, action):
+    """Keep CLIENT busy while ACTION () runs; what it returns or raises."""
+    results, errors = [], []
+
+    def act():
+        try:
+            results.append(action())
+        except BaseException as error:
+            errors.append(error)
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        client.work(lambda: not thread.is_alive())
+    finally:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def all_equal(status):
+    """Both nodes are members that hold everything, and nothing is dirty."""
+    return status is not None and status['role'] == 'Primary' \
+        and status['copies'] == 2 and not status['suspended'] \
+        and status['peer-disk-state'] == 'UpToDate' \
+        and status['out-of-sync'] == 0 and status['ap-in-flight'] == 0
+
+
+def check_history(node, history):
+    """Nothing is in flight: read all of NODE's volume and compare."""
+    client = node.connect()
+    settle(client, history)
+    client.shutdown()
+    nothing_lost(history)
+
+
+def same_stores(both):
+    """The files of both stores hold the same bytes."""
+    paths = [node.parameters['store'] for node in both.nodes]
+    result = pair.run(['cmp', *paths])
+    pair.equal((result.returncode, result.stdout + result.stderr), (0, ''),
+               'cmp of the two stores')
+
+
+class Longest:
+    """The longest time from the issue of a request to its end."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def watch(self, client):
+        """Measure every request that CLIENT issues from now on."""
+        ending = client.ending
+
+        def timed(done):
+            began = time.monotonic()
+            ended = ending(done)
+
+            def measured(error):
+                self.seconds = max(self.seconds, time.monotonic() - began)
+                return ended(error)
+            return measured
+        client.ending = timed
+        return client
