@@ -57,6 +57,38 @@ run_op (struct client *client, struct tl_node *node, struct tl_client *inside,
   return error;
 }
 
+struct walk {
+  uint64_t next; /* where the next extent must begin */
+  bool gap;
+};
+
+static int
+on_extent (void *opaque, uint64_t offset, uint64_t length, bool allocated)
+{
+  struct walk *walk = opaque;
+
+  walk->gap |= offset != walk->next || length == 0;
+  walk->next = offset + length;
+  return 0;
+}
+
+/* Requests that return no data: they must end, and the extents be whole. */
+static int
+ask (struct client *client, struct tl_node *node, struct tl_client *inside)
+{
+  struct walk walk = {0, false};
+  int error;
+
+  atomic_store (&client->since, now_us ());
+  error = tl_node_flush (node, inside);
+  if (!error)
+    error = tl_node_extents (node, inside, (uint32_t)SIZE, 0, on_extent, &walk);
+  atomic_store (&client->since, 0);
+  if (!error && (walk.gap || walk.next != SIZE))
+    violation (client->test, "the extents of the volume have a gap");
+  return error;
+}
+
 static int
 one_request (struct client *client, struct tl_node *node,
              struct tl_client *inside)
@@ -65,6 +97,8 @@ one_request (struct client *client, struct tl_node *node,
   struct op op = {.kind = OP_READ};
   uint64_t dice = rng_below (&client->rng, 100);
 
+  if (dice == 0)
+    return ask (client, node, inside);
   choose_range (client, &op);
   if (dice >= 95)
     op.kind = OP_ZERO;

@@ -169,7 +169,9 @@ slot_status (struct slot *slot, struct tl_status *status)
 
 /* ---- The control socket ---- */
 
-/* Read a line; the number of bytes, or -1 where none came in time. */
+/* Read a line; the number of bytes, 0 where there is none, as the node closes,
+ * or -1 where none came in time.
+ */
 static int
 read_line (int fd, char *line, size_t size, uint64_t until)
 {
@@ -187,7 +189,7 @@ read_line (int fd, char *line, size_t size, uint64_t until)
       continue;
     n = read (fd, line + filled, size - 1 - filled);
     if (n <= 0)
-      return -1;
+      return 0;
     filled += (size_t)n;
     line[filled] = '\0';
     if (strchr (line, '\n'))
@@ -210,6 +212,42 @@ parse_answer (const char *line, char *text, size_t text_size)
   return result;
 }
 
+static int
+dial (struct slot *slot)
+{
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  snprintf (address.sun_path, sizeof address.sun_path, "%s", slot->control);
+  if (connect (fd, (struct sockaddr *)&address, sizeof address) == 0)
+    return fd;
+  close (fd);
+  return -1;
+}
+
+static bool
+say (int fd, const char *line)
+{
+  size_t length = strlen (line);
+
+  return send (fd, line, length, MSG_NOSIGNAL) == (ssize_t)length;
+}
+
+void
+slot_call (struct slot *slot, const char *line, bool wait)
+{
+  char answer[8192];
+  int fd = dial (slot);
+
+  if (fd == -1)
+    return;
+  if (say (fd, line) && wait) {
+    shutdown (fd, SHUT_WR); /* the last line may lack its end */
+    read_line (fd, answer, sizeof answer, now_us () + 500000);
+  }
+  close (fd);
+}
+
 int
 slot_command (struct slot *slot, const char *line, char *text, size_t text_size)
 {
@@ -217,21 +255,19 @@ slot_command (struct slot *slot, const char *line, char *text, size_t text_size)
    * for two agreements.
    */
   uint64_t until = now_us () + 2 * (DEADLINE + GRACE) + 2000000 * SLOW;
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  size_t length = strlen (line);
   char answer[8192];
-  int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), result = -1;
+  int fd = dial (slot), n = 0, result = -1;
 
   if (text)
     snprintf (text, text_size, "no answer");
-  snprintf (address.sun_path, sizeof address.sun_path, "%s", slot->control);
-  if (connect (fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-      send (fd, line, length, MSG_NOSIGNAL) == (ssize_t)length) {
-    if (read_line (fd, answer, sizeof answer, until) > 0)
-      result = parse_answer (answer, text, text_size);
-    else
-      violation (slot->test, "node %s did not answer %s", slot->name, line);
-  }
+  if (fd == -1)
+    return -1;
+  if (say (fd, line))
+    n = read_line (fd, answer, sizeof answer, until);
+  if (n > 0)
+    result = parse_answer (answer, text, text_size);
+  else if (n == -1)
+    violation (slot->test, "node %s did not answer %s", slot->name, line);
   close (fd);
   return result;
 }

@@ -121,6 +121,9 @@ void slot_leave (struct slot *slot);
 int slot_command (struct slot *slot, const char *line, char *text,
                   size_t text_size);
 
+/* Connect, send LINE, and where WAIT wait a little for an answer. */
+void slot_call (struct slot *slot, const char *line, bool wait);
+
 /* ---- The network ---- */
 
 enum wire { WIRE_OPEN, WIRE_CUT, WIRE_STALLED };
