@@ -1,5 +1,6 @@
 #include "arguments.h"
 #include "commands.h"
+#include "verify.h"
 #include "wait.h"
 
 #include "core/view.h"
@@ -61,6 +62,7 @@ static const struct command commands[] = {
      command_plain},
     {"forget-peer", "", "let another machine take the partner's place", 0, 0,
      command_plain},
+    {"verify", "", "compare both copies, under load", 0, 0, command_verify},
     {"wait", "--for STATE --timeout S", "wait until the node is in a state",
      BIT (FOR) | BIT (TIMEOUT), BIT (FOR) | BIT (TIMEOUT), command_wait},
 };

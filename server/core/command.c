@@ -392,6 +392,26 @@ forget_peer (struct tl_core *c, uint64_t *token)
   c->agree.give_up = give_up (c);
 }
 
+/* ---- verify ---- */
+
+static void
+verify (struct tl_core *c, uint64_t *token)
+{
+  if (c->role != TL_PRIMARY) {
+    reply (c, token, TL_FAILED, "node %s is Secondary: run it on the Primary",
+           c->node);
+  } else if (!mirroring (c) || !c->peer_member) {
+    reply (c, token, TL_FAILED,
+           "the partner is not connected and UpToDate: there is nothing to "
+           "compare with");
+  } else if (c->verify.active) {
+    reply (c, token, TL_FAILED, "a verify is under way already");
+  } else {
+    verify_start (c);
+    reply (c, token, TL_DONE, "comparing both copies: see status");
+  }
+}
+
 static void
 run (struct tl_core *c, const struct tl_event *event, uint64_t *token)
 {
@@ -421,6 +441,9 @@ run (struct tl_core *c, const struct tl_event *event, uint64_t *token)
     break;
   case TL_CMD_FORGET_PEER:
     forget_peer (c, token);
+    break;
+  case TL_CMD_VERIFY:
+    verify (c, token);
     break;
   }
 }

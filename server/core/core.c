@@ -270,7 +270,7 @@ wake (const struct tl_core *c)
 
   if (c->stopped)
     return NEVER;
-  if (c->recheck || c->resync.more)
+  if (c->recheck || c->resync.more || c->verify.more)
     return c->now; /* the update was full */
   at = earlier (session_wake (c), agree_wake (c));
   at = earlier (at, requests_wake (c));
@@ -334,7 +334,11 @@ frame (struct tl_core *c, const struct tl_event *event)
   case TL_SYNC_BEGIN:
   case TL_SYNC_CHUNK:
   case TL_SYNC_DONE:
-    target_frame (c, f);
+  case TL_VERIFY:
+    target_frame (c, f, payload);
+    break;
+  case TL_VERIFIED:
+    verify_result (c, f, payload);
     break;
   case TL_ACK:
     source_ack (c, f->sequence);
@@ -445,8 +449,10 @@ tl_core_step (struct tl_core *c, const struct tl_event *event,
   /* The write of a request is still to be carried out: until then the map of
    * what exists is not to be believed.
    */
-  if (event->type != TL_EV_REQUEST)
+  if (event->type != TL_EV_REQUEST) {
     source_pump (c);
+    verify_pump (c);
+  }
   consider_dial (c);
   update->wake = wake (c);
 }

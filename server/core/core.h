@@ -79,6 +79,11 @@ struct tl_core_config {
    * nothing that does not exist.  Owned by the store, outlives the core.
    */
   const struct tl_map *allocated;
+  /* The checksum of a block as the store has it now: tl_payload_checksum of
+   * its TL_BLOCK bytes.  Called within a step.
+   */
+  uint64_t (*sum) (void *opaque, uint64_t block);
+  void *sum_opaque;
 };
 
 /* ---- Requests of NBD clients ---- */
@@ -135,7 +140,8 @@ enum tl_command {
   TL_CMD_DEGRADE,
   TL_CMD_SWITCHOVER,
   TL_CMD_DISCARD,
-  TL_CMD_FORGET_PEER
+  TL_CMD_FORGET_PEER,
+  TL_CMD_VERIFY
 };
 
 #define TL_ALONE 1u      /* create */
@@ -311,6 +317,11 @@ struct tl_status {
   uint64_t resyncs, resyncs_full; /* begun with this node as source */
   uint64_t promotions;
   uint64_t sent_bytes_resync;
+  bool verify_active;
+  bool verify_interrupted;   /* the last one did not come to its end */
+  uint64_t verify_checked;   /* bytes that the last verify compared */
+  uint64_t verify_different; /* bytes of them that differed */
+  uint64_t verify_ended;     /* time; 0: never, or not yet */
 };
 
 void tl_core_status (const struct tl_core *core, uint64_t now,

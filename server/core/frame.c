@@ -1,6 +1,7 @@
 #include "frame.h"
 
 #include "byte.h"
+#include "map.h"
 
 #include <xxhash.h>
 
@@ -15,7 +16,8 @@ enum shape {
   SHAPE_SMALL, /* no range, a small payload */
   SHAPE_WRITE, /* a range, and as many bytes */
   SHAPE_ZERO,  /* a range */
-  SHAPE_CHUNK  /* either */
+  SHAPE_CHUNK, /* either */
+  SHAPE_SUMS   /* a range of whole blocks, and 8 bytes for each */
 };
 
 static const struct {
@@ -37,6 +39,8 @@ static const struct {
     [TL_PING] = {"ping", SHAPE_PLAIN},
     [TL_PONG] = {"pong", SHAPE_PLAIN},
     [TL_BYE] = {"bye", SHAPE_SMALL},
+    [TL_VERIFY] = {"verify", SHAPE_SUMS},
+    [TL_VERIFIED] = {"verified", SHAPE_SMALL},
 };
 
 #define TYPES (sizeof types / sizeof types[0])
@@ -91,6 +95,13 @@ check_limits (const struct tl_frame *frame, uint64_t size)
     if (frame->length > TL_ZERO_MAX)
       return "range too large";
     return frame->payload == 0 ? NULL : "payload where none belongs";
+  case SHAPE_SUMS:
+    if (frame->payload > TL_SMALL_MAX)
+      return "payload too large";
+    return frame->offset % TL_BLOCK == 0 && frame->length % TL_BLOCK == 0 &&
+                   frame->payload == frame->length / TL_BLOCK * 8
+               ? NULL
+               : "payload of wrong length";
   case SHAPE_SMALL:
     if (frame->payload > TL_SMALL_MAX)
       return "payload too large";

@@ -30,7 +30,9 @@ enum tl_frame_type {
   TL_HANDOVER,   /* request (no payload) or the view that promotes */
   TL_PING,
   TL_PONG,
-  TL_BYE /* why the connection ends, text */
+  TL_BYE,     /* why the connection ends, text */
+  TL_VERIFY,  /* checksums of blocks, XXH3-64, 8 bytes each; acknowledged */
+  TL_VERIFIED /* the runs of them that differ; sequence: how many blocks */
 };
 
 /* Flags. */

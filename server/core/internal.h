@@ -18,7 +18,10 @@
 #define REASONS 8u
 
 #define CHUNK_BLOCKS 32u /* 128 KiB: what one sync-chunk carries at most */
-#define CHUNKS 4u        /* sent and not yet acknowledged */
+#define CHUNKS 4u        /* sent and not yet acknowledged, at most */
+#define FOREGROUND                                                             \
+  (SECOND / 50) /* so long a client's write counts as recent                   \
+                 */
 
 /* States of a request. */
 enum { REQ_NEW, REQ_IN_FLIGHT, REQ_HELD };
@@ -182,10 +185,20 @@ struct tl_core {
     uint64_t started;
   } resync;
 
+  struct {
+    bool active, interrupted;
+    bool more;                   /* the window has room, the update had none */
+    uint64_t cursor;             /* block */
+    unsigned on_the_way;         /* frames */
+    uint64_t checked, different; /* blocks */
+    uint64_t started, ended;
+  } verify;
+
   struct list in_flight; /* by sequence */
   uint32_t *slots;       /* free ones of kept->writes, NULL: not kept */
   uint32_t n_slots;
   struct list held;
+  uint64_t foreground; /* when a client's write was last sent */
   bool recheck;        /* held requests may be ready */
   unsigned late_reads; /* in flight, that were held before */
 
@@ -273,8 +286,20 @@ void source_bitmap (struct tl_core *c, const void *payload, size_t length);
 void source_ack (struct tl_core *c, uint64_t sequence);
 void source_pump (struct tl_core *c);
 
+void resync_begin (struct tl_core *c, bool full);
+
+/* verify.c */
+void verify_start (struct tl_core *c);
+void verify_pump (struct tl_core *c);
+void verify_interrupted (struct tl_core *c);
+void verify_compare (struct tl_core *c, const struct tl_frame *f,
+                     const unsigned char *sums);
+void verify_result (struct tl_core *c, const struct tl_frame *f,
+                    const void *payload);
+
 /* target.c */
-void target_frame (struct tl_core *c, const struct tl_frame *frame);
+void target_frame (struct tl_core *c, const struct tl_frame *frame,
+                   const void *payload);
 void target_ack (struct tl_core *c);
 
 /* command.c */

@@ -85,6 +85,7 @@ step_down (struct tl_core *c, const char *why)
   c->role = TL_SECONDARY;
   c->lost_at = 0;
   c->leaving = false;
+  verify_interrupted (c);
   changed (c);
   if (c->phase == PHASE_NONE)
     handshake_abort (c); /* our hello said Primary */

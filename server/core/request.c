@@ -222,6 +222,7 @@ write_or_zero (struct tl_core *c, struct tl_request *r)
       action->payload = TL_PAYLOAD_REQUEST;
     }
     fly (c, r, action->frame.sequence);
+    c->foreground = c->now;
     return;
   }
   if (sole (c))

@@ -359,6 +359,7 @@ session_end (struct tl_core *c, bool bye, const char *format, ...)
     c->lost_at = c->now;
   c->peer_member = c->peer_stored = false;
   c->resync.active = c->resync.done = false;
+  verify_interrupted (c);
   c->creating = false;
   c->told.waiting = false;
   c->dial_at = c->now;

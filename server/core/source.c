@@ -56,26 +56,44 @@ source_bitmap (struct tl_core *c, const void *payload, size_t length)
     return;
   }
 
-  if (c->resync.full) {
+  resync_begin (c, c->resync.full);
+  if (c->peer_member)
+    c->lost_at = 0;
+}
+
+/* Copy what is dirty; FULL: all that exists, into a target that empties itself
+ * first.
+ */
+void
+resync_begin (struct tl_core *c, bool full)
+{
+  memset (&c->resync, 0, sizeof c->resync);
+  c->resync.full = full;
+  if (full) {
     /* Until the target has emptied itself nothing is known of it. */
     c->kept->map_incarnation = 0;
     dirty_from_allocated (c);
   }
   c->resync.begin_sequence =
-      send_sequenced (c, TL_SYNC_BEGIN, c->resync.full ? TL_FULL : 0)
-          ->frame.sequence;
+      send_sequenced (c, TL_SYNC_BEGIN, full ? TL_FULL : 0)->frame.sequence;
   c->resync.active = true;
   c->resync.total = c->dirty.count;
   c->resync.started = c->now;
   c->counters.resyncs++;
-  c->counters.resyncs_full += c->resync.full;
-  if (c->peer_member)
-    c->lost_at = 0;
+  c->counters.resyncs_full += full;
   c->recheck = true;
   changed (c);
-  say (c, "%s resync to node %s: %" PRIu64 " KiB",
-       c->resync.full ? "full" : "partial", c->peer.node,
-       c->resync.total * (TL_BLOCK / 1024));
+  say (c, "%s resync to node %s: %" PRIu64 " KiB", full ? "full" : "partial",
+       c->peer.node, c->resync.total * (TL_BLOCK / 1024));
+}
+
+/* How many chunks may be on the way: few while clients write, so that their
+ * frames do not queue behind much.
+ */
+static unsigned
+window (const struct tl_core *c)
+{
+  return c->foreground != 0 && c->now < c->foreground + FOREGROUND ? 1 : CHUNKS;
 }
 
 /* Send what the window allows. */
@@ -89,7 +107,7 @@ source_pump (struct tl_core *c)
       c->resync.done_sequence != 0)
     return;
 
-  while (c->resync.n_chunks < CHUNKS) {
+  while (c->resync.n_chunks < window (c)) {
     uint64_t first = tl_map_next (&c->dirty, c->resync.cursor, true);
     uint64_t most = CHUNK_BLOCKS, count;
     struct tl_action *action;

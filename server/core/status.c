@@ -183,6 +183,11 @@ tl_core_status (const struct tl_core *c, uint64_t now, struct tl_status *s)
                          : 0;
     s->resync_started = c->resync.started;
   }
+  s->verify_active = c->verify.active;
+  s->verify_interrupted = c->verify.interrupted;
+  s->verify_checked = c->verify.checked * TL_BLOCK;
+  s->verify_different = c->verify.different * TL_BLOCK;
+  s->verify_ended = c->verify.ended;
   s->in_flight = c->in_flight.count + c->held.count;
   s->changed = c->changed;
   s->heard = c->heard;

@@ -32,7 +32,7 @@ sync_done (struct tl_core *c)
 }
 
 void
-target_frame (struct tl_core *c, const struct tl_frame *f)
+target_frame (struct tl_core *c, const struct tl_frame *f, const void *payload)
 {
   struct tl_action *action;
 
@@ -59,6 +59,8 @@ target_frame (struct tl_core *c, const struct tl_frame *f)
       return;
     }
     sync_done (c);
+  } else if (f->type == TL_VERIFY) {
+    verify_compare (c, f, payload);
   } else if (f->length > 0) {
     if (c->kept->data == TL_EMPTY ||
         (f->type == TL_SYNC_CHUNK && !c->resync.active)) {

@@ -22,6 +22,7 @@ static const struct {
      {{"disconnect", TL_DISCONNECT}, {NULL, 0}}},
     {"discard", TL_CMD_DISCARD, {{NULL, 0}, {NULL, 0}}},
     {"forget-peer", TL_CMD_FORGET_PEER, {{NULL, 0}, {NULL, 0}}},
+    {"verify", TL_CMD_VERIFY, {{NULL, 0}, {NULL, 0}}},
 };
 
 #define COMMANDS (sizeof commands / sizeof *commands)

@@ -135,6 +135,15 @@ open_sockets (struct tl_node *node, struct made *made, char *error,
   return node->control_fd == -1 ? -1 : 0;
 }
 
+static uint64_t
+block_sum (void *store, uint64_t block)
+{
+  unsigned char bytes[TL_BLOCK];
+
+  tl_store_read (store, block * TL_BLOCK, TL_BLOCK, bytes);
+  return tl_payload_checksum (bytes, TL_BLOCK);
+}
+
 static int
 open_core (struct tl_node *node, const struct tl_node_config *config,
            const struct tl_record *record, char *error, size_t error_size)
@@ -160,6 +169,8 @@ open_core (struct tl_node *node, const struct tl_node_config *config,
   while (!core_config.incarnation)
     tl_random_bytes (&core_config.incarnation, sizeof core_config.incarnation);
   core_config.allocated = tl_store_allocated (node->store);
+  core_config.sum = block_sum;
+  core_config.sum_opaque = node->store;
   node->core = tl_core_new (&core_config, record);
   if (!node->core || tl_pools_init (node) == -1) {
     snprintf (error, error_size, "no memory for the node");

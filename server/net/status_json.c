@@ -152,6 +152,25 @@ set_health (json_t *node, const struct tl_status *status,
   json_object_set_new (node, "trouble", string (status->trouble));
 }
 
+static json_t *
+verify_json (const struct tl_status *status, uint64_t now)
+{
+  json_t *verify = json_object ();
+
+  json_object_set_new (verify, "active", json_boolean (status->verify_active));
+  json_object_set_new (verify, "interrupted",
+                       json_boolean (status->verify_interrupted));
+  json_object_set_new (verify, "checked-bytes",
+                       json_integer ((json_int_t)status->verify_checked));
+  json_object_set_new (verify, "different-bytes",
+                       json_integer ((json_int_t)status->verify_different));
+  json_object_set_new (verify, "seconds-since-end",
+                       status->verify_ended
+                           ? seconds_since (status->verify_ended, now)
+                           : json_null ());
+  return verify;
+}
+
 char *
 tl_status_json (const struct tl_status *status,
                 const struct tl_status_more *more)
@@ -174,6 +193,7 @@ tl_status_json (const struct tl_status *status,
                        json_pack ("{s:o, s:o}", "write",
                                   latency_json (more->write), "read",
                                   latency_json (more->read)));
+  json_object_set_new (node, "verify", verify_json (status, more->now));
   answer = json_pack ("{s:i, s:o}", "status", TL_DONE, "node", node);
   line = json_dumps (answer, JSON_COMPACT | JSON_REAL_PRECISION (6));
   json_decref (answer);

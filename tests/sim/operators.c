@@ -186,7 +186,10 @@ create (struct sim *sim)
 
   if (!node->alive)
     return;
-  if (node_status (sim, node)->view.number != 0) {
+  struct node *other = node_other (sim, node);
+
+  if (node_status (sim, node)->view.number != 0 ||
+      (other->alive && node_status (sim, other)->view.number != 0)) {
     schedule->created = true;
     schedule->created_at = sim->now;
     return;

@@ -320,6 +320,14 @@ cluster_free (struct cluster *c)
     cluster_crash (c, i);
 }
 
+static uint64_t
+block_sum (void *opaque, uint64_t block)
+{
+  struct node *n = opaque;
+
+  return tl_payload_checksum (n->bytes + block * TL_BLOCK, TL_BLOCK);
+}
+
 void
 cluster_start (struct cluster *c, unsigned i)
 {
@@ -342,6 +350,8 @@ cluster_start (struct cluster *c, unsigned i)
   }
   n->killed = false;
   config.incarnation = n->incarnation;
+  config.sum = block_sum;
+  config.sum_opaque = n;
   config.reads_local = c->extra.reads_local;
   config.auto_promote = c->extra.auto_promote;
   config.resync_rate = c->extra.resync_rate;

@@ -199,8 +199,57 @@ START_TEST (frame_of_another_view_is_refused)
 }
 END_TEST
 
+/* G6: what differs is found, counted, and mended, while writes go on. */
+START_TEST (verify_finds_and_mends)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_VERIFY, 0), TL_FAILED);
+  cluster_write (&c, 0, &r, 0, 4 * TL_BLOCK, 'a');
+  cluster_run (&c);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_VERIFY, 0), TL_DONE);
+  cluster_run (&c);
+  ck_assert (!status_of (0)->verify_active);
+  ck_assert_uint_eq (s.verify_checked, SIZE);
+  ck_assert_uint_eq (s.verify_different, 0);
+  ck_assert_uint_eq (s.resyncs, 0);
+
+  c.nodes[1].bytes[TL_BLOCK + 7] ^= 1;
+  c.nodes[1].bytes[2 * TL_BLOCK] ^= 1;
+  c.nodes[1].bytes[9 * TL_BLOCK] ^= 1;
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_VERIFY, 0), TL_DONE);
+  cluster_write (&c, 0, &r, 3 * TL_BLOCK, TL_BLOCK, 'b');
+  cluster_pass (&c, DEADLINE / 10);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert (!status_of (0)->verify_active);
+  ck_assert_uint_eq (s.verify_different, 3 * TL_BLOCK);
+  ck_assert_uint_eq (s.out_of_sync, 0);
+  ck_assert_uint_eq (s.copies, 2);
+  ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+START_TEST (verify_is_interrupted)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  c.hold_frames = true;
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_VERIFY, 0), TL_DONE);
+  ck_assert (status_of (0)->verify_active);
+  cluster_cut (&c, true);
+  c.hold_frames = false;
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert (!status_of (0)->verify_active && s.verify_interrupted);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_VERIFY, 0), TL_DONE);
+  cluster_run (&c);
+  ck_assert (!status_of (0)->verify_active && !s.verify_interrupted);
+  ck_assert_uint_eq (s.verify_checked, SIZE);
+  cluster_free (&c);
+}
+END_TEST
+
 UNIT_MAIN ("acknowledge", write_waits_for_the_peer,
            error_policy_fails_after_the_deadline, write_survives_a_blip,
            continue_goes_on_past_a_frozen_partner,
            chunk_does_not_overtake_a_write, local_reads_need_no_word,
-           resync_keeps_its_rate, frame_of_another_view_is_refused)
+           resync_keeps_its_rate, frame_of_another_view_is_refused,
+           verify_finds_and_mends, verify_is_interrupted)
