@@ -30,8 +30,17 @@ def work_until(client, condition, what, seconds=20.0, pause=0.02):
     client.work(reached)
 
 
+def hear(client):
+    """Take in what its node, which was stopped, had answered already."""
+    client.work(lambda: client.handle.poll(0) == 0, refill=False)
+
+
 def work_while(client, action):
-    """Keep CLIENT busy while ACTION () runs; what it returns or raises."""
+    """Keep CLIENT busy while ACTION () runs; what it returns or raises.
+
+    Once requests fail no more are issued: they would only fail faster.
+    """
+    failed = client.failed
     results, errors = [], []
 
     def act():
@@ -42,7 +51,8 @@ def work_while(client, action):
     thread = threading.Thread(target=act)
     thread.start()
     try:
-        client.work(lambda: not thread.is_alive())
+        client.work(lambda: not thread.is_alive() or client.failed > failed)
+        client.work(lambda: not thread.is_alive(), refill=False)
     finally:
         thread.join()
     if errors:

@@ -9,7 +9,7 @@ import time
 
 import pair
 from history import Client, History
-from rounds import Longest, check_history, work_for, work_until
+from rounds import Longest, check_history, hear, work_for, work_until
 
 BLOCKS = 2048
 DEADLINE = 1.0
@@ -36,7 +36,9 @@ def after(client, both, history):
 
 
 def test_longer_error():
-    """Writes fail in time, and afterwards the device needs no help."""
+    """xen-api 6444: writes fail in time, and afterwards the device needs no
+    help.
+    """
     both, history, client, longest = busy_pair(arbiter=False)
     both.b.pause()
     work_until(client, lambda: client.failed >= client.depth,
@@ -146,6 +148,7 @@ def test_primary_pauses_under_load():
     """
     both, history, client, _ = busy_pair()
     both.a.pause()
+    hear(client)
     client.work(lambda: client.in_flight == client.depth)
     both.b.wait(DEADLINE + 3, connection_state='Connecting')
     both.b.twinlog('promote', expect=pair.DONE)

@@ -1,0 +1,201 @@
+"""The link between two nodes, each in a network namespace of its own: pulled
+and plugged in again, deaf in one direction, slow, its connections killed by
+the kernel.  No request waits beyond the deadline and a second, nothing that
+was acknowledged is lost, and the pair is whole again afterwards without help.
+
+TWINLOG_BLIPS: how many connections are killed (50).
+"""
+
+import os
+
+import pair
+from history import Client, History
+from network import NetworkPair, requires_network
+from rounds import Longest, check_history, hear, work_for, work_until
+
+BLOCKS = 2048
+DEADLINE = 1.0
+BLIPS = int(os.environ.get('TWINLOG_BLIPS', '50'))
+
+
+class Load:
+    """A pair over a cable, and a client that keeps node a busy."""
+
+    def __init__(self, **parameters):
+        parameters.setdefault('deadline', DEADLINE)
+        self.deadline = parameters['deadline']
+        self.both = NetworkPair(size=BLOCKS * pair.BLOCK,
+                                **parameters).create()
+        self.history = History(BLOCKS)
+        self.longest = Longest()
+        self.client = self.longest.watch(Client(self.both.a, self.history))
+        work_for(self.client, 0.1)
+
+    def until(self, what, seconds=20.0, **states):
+        wanted = {key.replace('_', '-'): value
+                  for key, value in states.items()}
+
+        def reached():
+            status = self.both.a.status()
+            return all(status[key] == value
+                       for key, value in wanted.items())
+        work_until(self.client, reached, what, seconds)
+
+    def whole(self):
+        self.until('whole again', copies=2, suspended=False,
+                   peer_disk_state='UpToDate')
+
+    def end(self, name):
+        self.whole()
+        self.client.close()
+        self.both.wait_complete(self.both.a)
+        check_history(self.both.a, self.history)
+        pair.check(self.longest.seconds <= self.deadline + 1,
+                   f'{name}: a request took {self.longest.seconds:.2f} s')
+        for node in self.both.nodes:
+            pair.equal(node.status()['counters']['resyncs-full'], 0,
+                       f'full resyncs of {node.name}')
+        print(f'  {name}: longest request {self.longest.seconds:.2f} s of'
+              f' {self.deadline + 1:.2f}, {self.client.failed} failed,'
+              f' acknowledged {self.history.acknowledged}, lost 0',
+              flush=True)
+        self.both.stop()
+
+
+def down_and_up(name, arbiter, family):
+    load = Load(arbiter=arbiter, family=family)
+    for _ in range(2):
+        failed = load.client.failed
+        load.both.cable('down')
+        if arbiter:
+            load.until('alone', copies=1, suspended=False)
+            work_for(load.client, 0.2)
+        else:
+            work_until(load.client, lambda: load.client.failed > failed,
+                       'writes fail')
+        load.both.cable('up')
+        load.whole()
+    if arbiter:
+        pair.equal(load.client.failed, 0, 'failed requests')
+    load.end(name)
+
+
+def test_down_and_up():
+    down_and_up('down and up, error', False, 4)
+    down_and_up('down and up, arbiter', True, 4)
+    down_and_up('down and up, arbiter, IPv6', True, 6)
+
+
+def test_short_down():
+    """Shorter than the deadline: what was lost is sent again."""
+    load = Load(arbiter=False, deadline=4)
+    view = load.both.a.get('view')
+    for _ in range(3):
+        load.both.cable('down')
+        work_for(load.client, 0.2)
+        load.both.cable('up')
+        work_for(load.client, 1.0)
+    load.whole()
+    pair.equal(load.client.failed, 0, 'failed requests')
+    pair.equal(load.both.a.get('view'), view, 'view')
+    load.end('0.2 s down, error')
+
+
+def test_deaf():
+    """What is sent to one of them is lost, the other direction works."""
+    for arbiter in (True, False):
+        for number in range(2):
+            load = Load(arbiter=arbiter)
+            node = load.both.nodes[number]
+            failed = load.client.failed
+            load.both.deafen(node)
+            if arbiter:
+                load.until('alone', copies=1, suspended=False)
+                work_for(load.client, 0.2)
+                pair.equal(load.client.failed, 0, 'failed requests')
+            else:
+                work_until(load.client, lambda: load.client.failed > failed,
+                           'writes fail')
+            load.both.undeafen(node)
+            load.end(f'{node.name} deaf, '
+                     f'{"arbiter" if arbiter else "error"}')
+
+
+def test_slow():
+    """A link of 50 Mbit/s: slow is not gone.  A node that comes back empty is
+    filled over it under load.
+    """
+    load = Load(arbiter=True)
+    load.both.limit('50mbit')
+    work_for(load.client, 3 * DEADLINE)
+    pair.equal(load.both.a.get('copies'), 2, 'copies')
+    pair.equal(load.both.a.status()['counters']['resyncs'], 0, 'resyncs')
+    load.both.b.kill()
+    load.until('alone', copies=1, suspended=False)
+    load.both.b.spawn()
+    load.until('filled', copies=2, peer_disk_state='UpToDate')
+    pair.equal(load.client.failed, 0, 'failed requests')
+    load.client.close()
+    load.both.wait_complete(load.both.a)
+    check_history(load.both.a, load.history)
+    print(f'  50 Mbit/s: longest request {load.longest.seconds:.2f} s,'
+          f' acknowledged {load.history.acknowledged}', flush=True)
+    pair.check(load.longest.seconds <= DEADLINE + 1, 'a request took longer')
+
+
+def connections_killed(family, blips):
+    """Within the deadline they are replaced, and no client hears of it."""
+    load = Load(arbiter=False, deadline=5, family=family)
+    killed = 0
+    for _ in range(blips):
+        gone = load.both.kill_connections()
+        pair.check(gone > 0, 'no connection was killed')
+        killed += gone
+        done = load.client.completed
+        work_until(load.client, lambda: load.client.completed > done + 100,
+                   'it goes on')
+        load.whole()
+    pair.equal(load.client.failed, 0, 'failed requests')
+    pair.equal(load.both.a.get('view')['number'], 1, 'view')
+    load.end(f'{killed} connections killed, IPv{family}')
+
+
+def test_connections_killed():
+    connections_killed(4, BLIPS)
+    connections_killed(6, max(1, BLIPS // 5))
+
+
+def test_promotion_across():
+    """The cable is pulled and the other side promoted, there and back."""
+    for family in (4, 6):
+        load = Load(family=family)
+        primary, client = load.both.a, load.client
+        for number in range(2):
+            other = load.both.other(primary)
+            # An overtaken primary does not know it before it asks.
+            primary.pause()
+            hear(client)
+            load.both.cable('down')
+            other.wait(DEADLINE + 3, connection_state='Connecting')
+            other.twinlog('promote', expect=pair.DONE)
+            fresh = Client(other, load.history, seed=number)
+            work_for(fresh, 0.1)
+            acknowledged = load.history.acknowledged
+            primary.resume()
+            client.work(lambda: client.in_flight == 0, refill=False)
+            pair.equal(load.history.acknowledged, acknowledged,
+                       'acknowledged by the old primary')
+            load.both.cable('up')
+            primary, client = other, fresh
+            work_until(client, lambda: primary.get('copies') == 2,
+                       'two copies')
+        client.close()
+        load.both.wait_complete(primary)
+        check_history(primary, load.history)
+        load.both.stop()
+
+
+if __name__ == '__main__':
+    requires_network()
+    pair.main(test_down_and_up, test_short_down, test_deaf, test_slow,
+              test_connections_killed, test_promotion_across)
