@@ -183,11 +183,10 @@ create (struct sim *sim)
 {
   struct schedule *schedule = &sim->schedule;
   struct node *node = &sim->nodes[schedule->creator];
+  struct node *other = node_other (sim, node);
 
   if (!node->alive)
     return;
-  struct node *other = node_other (sim, node);
-
   if (node_status (sim, node)->view.number != 0 ||
       (other->alive && node_status (sim, other)->view.number != 0)) {
     schedule->created = true;
