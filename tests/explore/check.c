@@ -93,6 +93,41 @@ check_copies (unsigned node)
                  world.acknowledged[b]);
 }
 
+/* The newest view that anybody knows. */
+static uint64_t
+newest_view (void)
+{
+  uint64_t newest = world.arbiter_view.number;
+
+  for (unsigned i = 0; i < 2; i++)
+    if (records[i].view.number > newest)
+      newest = records[i].view.number;
+  return newest;
+}
+
+/* A copy may count that is complete and a member of the newest view. */
+static bool
+counts (unsigned node)
+{
+  const struct tl_core *c = world.nodes[node].core;
+
+  return c != NULL && c->record.view.number != 0 && is_member (c) &&
+         c->record.view.number == newest_view ();
+}
+
+static void
+check_copy (unsigned node)
+{
+  const struct node *n = &world.nodes[node];
+
+  for (unsigned b = 0; b < BLOCKS; b++)
+    if (n->tags[b] < world.acknowledged[b])
+      violate ("node %c is a complete member of view %llu with %u in block "
+               "%u, where %u was acknowledged",
+               name (node), (unsigned long long)n->core->record.view.number,
+               n->tags[b], b, world.acknowledged[b]);
+}
+
 void
 check_state (void)
 {
@@ -110,6 +145,8 @@ check_state (void)
       violate ("split brain at node %c", name (i));
     if (n->core->role == TL_PRIMARY)
       check_copies (i);
+    if (counts (i))
+      check_copy (i);
   }
   if (a != NULL && b != NULL && a->role == TL_PRIMARY &&
       b->role == TL_PRIMARY && a->record.view.id == b->record.view.id)
@@ -158,25 +195,6 @@ calm (unsigned rounds)
   }
 }
 
-/* A node whose copy may count: it is a complete member of the newest view that
- * anybody knows.  -1: none.
- */
-static int
-newest_member (void)
-{
-  uint64_t newest = world.arbiter_view.number;
-
-  for (unsigned i = 0; i < 2; i++)
-    if (world.nodes[i].core != NULL &&
-        world.nodes[i].core->record.view.number > newest)
-      newest = world.nodes[i].core->record.view.number;
-  for (unsigned i = 0; newest > 0 && i < 2; i++)
-    if (world.nodes[i].core != NULL && is_member (world.nodes[i].core) &&
-        world.nodes[i].core->record.view.number == newest)
-      return (int)i;
-  return -1;
-}
-
 static int
 primary (void)
 {
@@ -201,7 +219,7 @@ check_recovers (void)
 
   world.nodes[0].fenced = world.nodes[1].fenced = false;
   calm (12);
-  if (violation[0] != '\0' || overflow || newest_member () < 0)
+  if (violation[0] != '\0' || overflow || (!counts (0) && !counts (1)))
     return;
   node = primary ();
   for (unsigned i = 0; i < 2 && node < 0; i++)

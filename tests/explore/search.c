@@ -24,6 +24,7 @@ static uint64_t n_reached, room_reached;
 
 static unsigned char here[SNAPSHOT_MAX], packed[SNAPSHOT_MAX];
 static sigjmp_buf aborted;
+static volatile sig_atomic_t armed;
 
 /* ---- Known states ---- */
 
@@ -136,24 +137,29 @@ next_state (FILE *file, uint32_t *id, size_t *length)
 static void
 on_abort (int signal)
 {
-  (void)signal;
-  siglongjmp (aborted, 1);
+  if (armed)
+    siglongjmp (aborted, 1);
+  (void)signal; /* our own: it ends the process */
 }
 
 /* An assertion of the core that fails is a violation like any other. */
 static bool
 apply (struct move move)
 {
+  bool moved;
+
   if (sigsetjmp (aborted, 0) != 0) {
+    armed = false;
     arena_end ();
     violate ("an assertion of the core fails");
     return true;
   }
-  if (!move_apply (move))
-    return false;
-  if (!overflow)
+  armed = true;
+  moved = move_apply (move);
+  if (moved && !overflow)
     check_state ();
-  return true;
+  armed = false;
+  return moved;
 }
 
 static bool
@@ -167,11 +173,14 @@ static void
 recovers (void)
 {
   if (sigsetjmp (aborted, 0) != 0) {
+    armed = false;
     arena_end ();
     violate ("an assertion of the core fails");
     return;
   }
+  armed = true;
   check_recovers ();
+  armed = false;
 }
 
 /* ---- The trace ---- */
