@@ -161,7 +161,6 @@ compare (struct sim *sim)
                    (unsigned long long)(at / SECTOR));
       return;
     }
-  sim_count (sim, T_EQUAL);
 }
 
 /* Is what each node shows of the other so?  If not, and REPORT, a violation. */
@@ -209,8 +208,64 @@ read_all (struct sim *sim)
     if (!status_agrees (sim, late))
       return;
     compare (sim);
-    schedule->stage = HEAL_DONE;
+    sim_count (sim, T_EQUAL);
+    schedule->stage = HEAL_VERIFY;
+    operators_send (sim, node, TL_CMD_VERIFY, 0, 0);
   }
+}
+
+/* A byte of the secondary's store changes by itself. */
+static void
+rot (struct sim *sim, struct node *node)
+{
+  uint64_t at = rng_below (&sim->rng, sim->size);
+  unsigned char byte;
+
+  tl_store_read (node->store, at, 1, &byte);
+  byte ^= 0x10;
+  tl_store_write (node->store, at, 1, &byte);
+  TRACE (sim, "fault: byte %llu of %s's store changes", (unsigned long long)at,
+         node->name);
+}
+
+/* A verify was asked for: has it ended, and with what it should find? */
+static void
+verify (struct sim *sim)
+{
+  struct schedule *schedule = &sim->schedule;
+  struct node *node = serving (sim);
+  uint64_t expected = schedule->stage == HEAL_ROT ? TL_BLOCK : 0;
+
+  if (!node) {
+    sim_violate (sim, "does not serve after healing");
+    return;
+  }
+
+  const struct tl_status *status = node_status (sim, node);
+
+  if (operators_wait (sim) || status->verify_active || !in_step (sim) ||
+      status->out_of_sync != 0)
+    return;
+  if (status->verify_ended == 0 || status->verify_interrupted ||
+      status->verify_checked != sim->size ||
+      status->verify_different != expected) {
+    sim_violate (sim,
+                 "G6: verify compared %llu bytes and found %llu different, "
+                 "not %llu",
+                 (unsigned long long)status->verify_checked,
+                 (unsigned long long)status->verify_different,
+                 (unsigned long long)expected);
+    return;
+  }
+  compare (sim);
+  if (schedule->stage == HEAL_VERIFY && rng_percent (&sim->rng, 30)) {
+    sim_count (sim, T_ROTTEN);
+    schedule->stage = HEAL_ROT;
+    rot (sim, node_other (sim, node));
+    operators_command (sim, node, TL_CMD_VERIFY, 0);
+    return;
+  }
+  schedule->stage = HEAL_DONE;
 }
 
 void
@@ -223,6 +278,8 @@ heal_tick (struct sim *sim)
   oracle_check_claims (sim);
   if (schedule->stage == HEAL_READ)
     read_all (sim);
+  else if (schedule->stage > HEAL_READ)
+    verify (sim);
   else if (serving (sim) && in_step (sim)) {
     sim->clients.paused_until = UINT64_MAX;
     if (sim->clients.outstanding == 0 && !operators_wait (sim) &&

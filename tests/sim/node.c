@@ -17,6 +17,17 @@ node_init (struct sim *sim, int index)
   node->name = index == 0 ? "a" : "b";
 }
 
+/* For verify: the checksum of a block as the store has it. */
+static uint64_t
+sum (void *opaque, uint64_t block)
+{
+  struct node *node = opaque;
+  unsigned char bytes[TL_BLOCK];
+
+  tl_store_read (node->store, block * TL_BLOCK, TL_BLOCK, bytes);
+  return tl_payload_checksum (bytes, TL_BLOCK);
+}
+
 void
 node_start (struct sim *sim, struct node *node)
 {
@@ -48,6 +59,8 @@ node_start (struct sim *sim, struct node *node)
       .kept = sim->ram_kept ? &node->kept : NULL,
       .kept_map = sim->ram_kept ? node->kept_map : NULL,
       .allocated = tl_store_allocated (node->store),
+      .sum = sum,
+      .sum_opaque = node,
   };
 
   node->core = tl_core_new (&config, node->has_record ? &node->record : NULL);

@@ -328,6 +328,8 @@ operators_meddle (struct sim *sim)
       {TL_CMD_SWITCHOVER, TL_DISCONNECT},
       {TL_CMD_DISCARD, 0},
       {TL_CMD_FORGET_PEER, 0},
+      {TL_CMD_VERIFY, 0},
+      {TL_CMD_VERIFY, 0},
   };
   struct node *node = &sim->nodes[rng_below (&sim->rng, NODES)];
   unsigned pick =

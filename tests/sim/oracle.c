@@ -275,6 +275,11 @@ oracle_check_claims (struct sim *sim)
     struct node *node = &sim->nodes[i], *other = node_other (sim, node);
     uint64_t settled = sim->now - 2 * sim->deadline;
 
+    if (node->alive && sim->schedule.stage != HEAL_ROT &&
+        node_status (sim, node)->verify_different != 0) {
+      sim_violate (sim, "G6: verify on %s finds a difference", node->name);
+      return;
+    }
     if (sim->now < 2 * sim->deadline || node->frozen_until > settled ||
         node->born > settled || !node_primary (sim, node) ||
         node_status (sim, node)->copies < 2)

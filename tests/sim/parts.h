@@ -240,7 +240,14 @@ struct command {
 
 #define COMMANDS 16
 
-enum heal_stage { HEAL_NO, HEAL_RESTORE, HEAL_READ, HEAL_DONE };
+enum heal_stage {
+  HEAL_NO,
+  HEAL_RESTORE, /* service and both copies are to come back */
+  HEAL_READ,    /* every block is read */
+  HEAL_VERIFY,  /* verify finds no difference ... */
+  HEAL_ROT,     /* ... and one that was planted */
+  HEAL_DONE
+};
 
 struct schedule {
   uint64_t events_wanted;

@@ -48,6 +48,7 @@ static const struct {
     {T_COPIES_CHECKED, "second copies checked", false},
     {T_STORES_SCANNED, "stores scanned at a promotion", false},
     {T_EQUAL, "seeds healed, stores equal", true},
+    {T_ROTTEN, "bytes changed, found by verify", false},
     {T_LOST, "seeds with all content lost", false},
     {T_NOT_CREATED, "seeds without a volume", false},
     {T_WITH_ARBITER, "seeds with an arbiter", false},

@@ -83,8 +83,8 @@ sim_op_text (const struct op *op)
 const char *
 sim_command_text (enum tl_command command, unsigned flags)
 {
-  static const char *const names[] = {"create",     "promote",    "demote",
-                                      "degrade",    "switchover", "discard",
+  static const char *const names[] = {"create",      "promote",    "demote",
+                                      "degrade",     "switchover", "discard",
                                       "forget-peer", "verify"};
   char *text = turn ();
 
