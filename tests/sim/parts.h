@@ -228,7 +228,24 @@ struct clients {
   unsigned reads, zeroes; /* percent of requests */
 };
 
-/* Faults and operators: schedule.c, operators.c, heal.c */
+/* Faults and operators: setup.c, schedule.c, operators.c, heal.c */
+enum fault {
+  F_NOTHING,
+  F_CRASH_PRIMARY,
+  F_CRASH_SECONDARY,
+  F_STOP,
+  F_CUT,
+  F_DOWN,
+  F_ONE_WAY,
+  F_FREEZE,
+  F_DISK,
+  F_ARBITER,
+  F_MEDDLE,
+  F_PAUSE,
+  F_TAKEOVER,
+  FAULTS
+};
+
 struct command {
   bool used;
   enum tl_command command;
@@ -259,7 +276,7 @@ struct schedule {
   bool reckless; /* the last copy may be taken */
   bool created;
   uint64_t created_at;
-  unsigned weights[16];
+  unsigned weights[FAULTS];
   struct command commands[COMMANDS];
   int demote_next; /* node to be promoted after a demotion, or -1 */
   enum heal_stage stage;

@@ -215,8 +215,10 @@ void clients_node_died (struct sim *sim, struct node *node);
 unsigned clients_attached (struct sim *sim, const struct node *node);
 bool clients_final_read (struct sim *sim, struct node *node, unsigned block);
 
-/* schedule.c */
+/* setup.c */
 void schedule_reset (struct sim *sim);
+
+/* schedule.c */
 /* The next fault is due.  For the others see schedule.c. */
 void schedule_tick (struct sim *sim);
 void schedule_takeover (struct sim *sim, struct node *primary);
