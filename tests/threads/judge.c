@@ -34,10 +34,18 @@ struct zone {
   bool forward;
 };
 
+/* A request that touched a sector, and whose it was. */
+struct touch {
+  const struct op *op;
+  const struct history *history;
+};
+
 /* What is judged at a time: one sector. */
 struct sector {
   struct test *test;
   uint32_t number;
+  const struct touch *touches; /* by client, then in order of time */
+  size_t n_touches;
   struct value *values; /* in order of id */
   size_t n_values;
   struct zone *zones;
@@ -209,29 +217,21 @@ judge_zero_reads (struct sector *s)
 static void
 judge_sector (struct sector *s)
 {
-  struct test *test = s->test;
-
   s->n_values = s->n_zones = s->n_zeroes = s->n_zero_reads = 0;
-  for (unsigned c = 0; c < CLIENTS; c++) {
-    const struct history *h = &test->clients[c].history;
+  for (size_t i = 0; i < s->n_touches; i++) {
+    const struct op *op = s->touches[i].op;
 
-    for (size_t i = 0; i < h->n; i++) {
-      if (!covers (&h->ops[i], s->number))
-        continue;
-      if (h->ops[i].kind == OP_WRITE)
-        add_value (s, &h->ops[i]); /* ids grow: in order */
-      else if (h->ops[i].kind == OP_ZERO)
-        s->zeroes[s->n_zeroes++] = &h->ops[i];
-    }
+    if (op->kind == OP_WRITE)
+      add_value (s, op); /* ids grow with client and time: in order */
+    else if (op->kind == OP_ZERO)
+      s->zeroes[s->n_zeroes++] = op;
   }
-  for (unsigned c = 0; c < CLIENTS; c++) {
-    const struct history *h = &test->clients[c].history;
+  for (size_t i = 0; i < s->n_touches; i++) {
+    const struct op *op = s->touches[i].op;
 
-    for (size_t i = 0; i < h->n; i++)
-      if (h->ops[i].kind == OP_READ && h->ops[i].ok &&
-          covers (&h->ops[i], s->number))
-        add_read (s, &h->ops[i],
-                  h->seen[h->ops[i].seen + s->number - h->ops[i].first]);
+    if (op->kind == OP_READ && op->ok)
+      add_read (s, op,
+                s->touches[i].history->seen[op->seen + s->number - op->first]);
   }
   for (size_t i = 0; i < s->n_values; i++)
     if (s->values[i].counts)
@@ -246,21 +246,64 @@ judge_sector (struct sector *s)
   judge_zero_reads (s);
 }
 
-static void
-judge_sectors (struct test *test, size_t n)
+/* Put each request with all sectors that it touched: those of sector I are
+ * from begin[I] to begin[I + 1].  The caller frees the result.
+ */
+static struct touch *
+sort_touches (struct test *test, size_t begin[SECTORS + 1])
 {
-  struct sector s = {.test = test};
+  size_t at[SECTORS + 1] = {0};
+  struct touch *touches = NULL;
 
-  s.values = get (n, sizeof *s.values);
-  s.zones = get (n, sizeof *s.zones);
-  s.zeroes = get (n, sizeof *s.zeroes);
-  s.zero_reads = get (n, sizeof *s.zero_reads);
-  for (s.number = 0; s.number < SECTORS; s.number++)
+  for (unsigned turn = 0; turn < 2; turn++) {
+    for (unsigned c = 0; c < CLIENTS; c++) {
+      const struct history *h = &test->clients[c].history;
+
+      for (size_t i = 0; i < h->n; i++)
+        for (uint32_t s = 0; s < h->ops[i].count; s++) {
+          size_t *next = &at[h->ops[i].first + s];
+
+          if (turn == 1)
+            touches[*next] = (struct touch){&h->ops[i], h};
+          ++*next;
+        }
+    }
+    if (turn == 1)
+      break;
+    begin[0] = 0;
+    for (unsigned s = 0; s < SECTORS; s++) {
+      begin[s + 1] = begin[s] + at[s];
+      at[s] = begin[s];
+    }
+    touches = get (begin[SECTORS], sizeof *touches);
+  }
+  return touches;
+}
+
+static void
+judge_sectors (struct test *test)
+{
+  size_t begin[SECTORS + 1];
+  struct touch *touches = sort_touches (test, begin);
+
+  for (unsigned i = 0; i < SECTORS; i++) {
+    size_t n = begin[i + 1] - begin[i];
+    struct sector s = {.test = test,
+                       .number = i,
+                       .touches = touches + begin[i],
+                       .n_touches = n,
+                       .values = get (n, sizeof *s.values),
+                       .zones = get (n, sizeof *s.zones),
+                       .zeroes = get (n, sizeof *s.zeroes),
+                       .zero_reads = get (n, sizeof *s.zero_reads)};
+
     judge_sector (&s);
-  free (s.values);
-  free (s.zones);
-  free (s.zeroes);
-  free (s.zero_reads);
+    free (s.values);
+    free (s.zones);
+    free (s.zeroes);
+    free (s.zero_reads);
+  }
+  free (touches);
 }
 
 /* ---- All ---- */
@@ -328,7 +371,7 @@ judge_histories (struct test *test)
     }
   }
   judge_times (test);
-  judge_sectors (test, n);
+  judge_sectors (test);
   judge_blocks (test);
   printf ("%zu requests, %zu failed, longest %.3f s\n", n, n - ok,
           (double)longest / 1e6);

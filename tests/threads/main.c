@@ -6,7 +6,7 @@
  *   two-senders          two workers are in sendmsg for one connection
  *   frames-out-of-order  a frame overtakes those that wait
  *   copy-outside         a write is copied into the store without the lock
- *   kept-buffer          a queued frame refers to a buffer that was given back
+ *   partial-send         what a sendmsg took of a frame is sent once more
  *   lost-wake-up         one acknowledgement wakes only one of its workers
  */
 #include "threads.h"
@@ -117,8 +117,9 @@ watch_main (void *opaque)
   return NULL;
 }
 
-/* Others at the control sockets: some ask, some talk nonsense, some leave
- * before they are answered.
+/* Others at the sockets.  Those of the mirror get little room, so that frames
+ * leave in parts; at the control sockets some ask, some talk nonsense, some
+ * leave before they are answered.
  */
 static void *
 callers_main (void *opaque)
@@ -133,6 +134,7 @@ callers_main (void *opaque)
   while (!atomic_load (&test->stop)) {
     struct slot *slot = &test->slots[rng_below (&rng, 2)];
 
+    inside_squeeze (slot);
     slot_call (slot, lines[rng_below (&rng, 4)], rng_percent (&rng, 50));
     pause_ms ((unsigned)rng_between (&rng, 1, 20));
   }

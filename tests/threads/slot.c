@@ -57,10 +57,19 @@ slot_open (struct slot *slot, bool kept)
       .deadline = DEADLINE,
       .log = on_log,
       .opaque = slot};
+  uint64_t until = now_us () + 1000000 * SLOW;
   struct tl_node *node;
   char error[1024];
+  int r;
 
-  if (tl_node_open (&node, &config, error, sizeof error) == -1) {
+  /* The other node, in the same process, may just be starting its arbiter:
+   * until that is executed it has a copy of the locks and sockets that were
+   * closed here.
+   */
+  while ((r = tl_node_open (&node, &config, error, sizeof error)) == -1 &&
+         test->arbiter && now_us () < until)
+    pause_ms (2);
+  if (r == -1) {
     violation (test, "node %s does not open: %s", slot->name, error);
     return false;
   }

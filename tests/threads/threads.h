@@ -121,6 +121,9 @@ void slot_leave (struct slot *slot);
 int slot_command (struct slot *slot, const char *line, char *text,
                   size_t text_size);
 
+/* Let the sockets to the peer take only little at a time. */
+void inside_squeeze (struct slot *slot);
+
 /* Connect, send LINE, and where WAIT wait a little for an answer. */
 void slot_call (struct slot *slot, const char *line, bool wait);
 

@@ -1,9 +1,25 @@
-/* Are both stores the same?  Asked of the nodes themselves, at rest. */
+/* What is asked of the inside of a node. */
 #include "threads.h"
 #include "net/net.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+
+void
+inside_squeeze (struct slot *slot)
+{
+  struct tl_node *node = slot_enter (slot);
+  int bytes = 4096; /* the kernel takes what it needs at least */
+
+  if (!node)
+    return;
+  tl_lock (node);
+  for (struct tl_conn *conn = node->conns; conn; conn = conn->next)
+    setsockopt (conn->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  tl_unlock (node);
+  slot_leave (slot);
+}
 
 static unsigned char *
 copy_store (struct slot *slot)
