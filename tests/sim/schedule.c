@@ -4,8 +4,6 @@
  */
 #include "sim.h"
 
-#include <string.h>
-
 /* ---- What is known of copies ---- */
 
 /* The newest view that anything durable knows. */
