@@ -23,7 +23,7 @@ acted_create (struct tl_core *c)
                      : "created; the partner joins when it is back");
     return;
   }
-  c->phase = PHASE_SOURCE_WAIT;
+  source_wait (c);
   if (alone (c)) {
     reply (c, &c->agree.token, TL_DONE, "created, with one copy");
     send_view (c, TL_VIEW, 0, &c->record.uuid, &c->record.view);
@@ -87,6 +87,7 @@ acted_adopt (struct tl_core *c)
       /* Handed over: the peer has stored this and stepped down. */
       c->peer.view = c->record.view;
       c->peer.member = 1;
+      c->peer.role = TL_SECONDARY;
       c->peer_member = c->peer_stored = true;
       reply (c, &c->handover_token, TL_DONE, "Primary in view %" PRIu64,
              c->record.view.number);

@@ -132,6 +132,17 @@ agree_resume (struct tl_core *c)
 {
   const struct tl_view *proposal = &c->record.proposal;
 
+  if (c->record.view.number == 1 && c->kept->data == TL_EMPTY &&
+      c->record.incarnation == c->kept->incarnation &&
+      strcmp (c->record.view.primary, c->node) == 0) {
+    /* Its create was stored, and the process ended before it acted. */
+    act (c, TL_DO_CLEAR);
+    tl_map_clear (&c->dirty, 0, c->dirty.blocks);
+    c->kept->map_incarnation = 0;
+    c->kept->data = TL_COMPLETE;
+    become_primary (c);
+    return;
+  }
   if (!is_member (c))
     return;
   if (proposal->number == 0) {

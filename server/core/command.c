@@ -26,6 +26,12 @@ create (struct tl_core *c, const struct tl_event *event, uint64_t *token)
            c->volume, c->record.view.number);
     return;
   }
+  if (c->kept->data != TL_EMPTY) {
+    reply (c, token, TL_REFUSED,
+           "this RAM holds data of a volume whose state file is missing: put "
+           "the state file back, or remove the store to give the data up");
+    return;
+  }
   if (c->phase != PHASE_NONE && c->peer.view.number != 0) {
     reply (c, token, TL_REFUSED,
            "node %s knows volume %s, at view %" PRIu64

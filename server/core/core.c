@@ -168,9 +168,7 @@ tl_core_new (const struct tl_core_config *config,
   /* A node that is not complete neither proposes nor needs to know what became
    * of its last proposal; but a create is asked for again.
    */
-  if (c->record.view.number == 0)
-    c->kept->data = TL_EMPTY; /* V3: without a record data is nothing */
-  else if (!is_member (c))
+  if (c->record.view.number != 0 && !is_member (c))
     memset (&c->record.proposal, 0, sizeof c->record.proposal);
   c->agree.retry_at = NEVER;
   c->backoff = BACKOFF_MIN;

@@ -147,6 +147,9 @@ struct tl_core {
   uint64_t tx_sequence, tx_acked, rx_sequence, rx_acked;
   uint64_t progress; /* the last acknowledgement, or the first frame since */
   uint64_t heard, spoke;
+  uint64_t begun;   /* when the session began */
+  bool proved;      /* it came to two equal copies */
+  uint64_t unready; /* source-wait: since when */
   uint64_t lost_at; /* primary: since when a member is away; 0: it is not */
   char disconnect_reason[256];
   bool dial_reason;       /* it is of a connection that was never made */
@@ -282,6 +285,7 @@ uint64_t agree_wake (const struct tl_core *c);
 void acted (struct tl_core *c);
 
 /* source.c */
+void source_wait (struct tl_core *c);
 void source_bitmap (struct tl_core *c, const void *payload, size_t length);
 void source_ack (struct tl_core *c, uint64_t sequence);
 void source_pump (struct tl_core *c);

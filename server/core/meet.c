@@ -41,10 +41,50 @@ meet_refuse (struct tl_core *c, const struct tl_hello *hello)
   return NULL;
 }
 
+static bool
+record_has (const struct tl_record *record, uint64_t id)
+{
+  if (record->view.id == id || record->view.parent == id)
+    return true;
+  for (unsigned i = 0; i < record->n_history; i++)
+    if (record->history[i].id == id)
+      return true;
+  return false;
+}
+
+static bool
+hello_has (const struct tl_hello *hello, uint64_t id)
+{
+  if (hello->view.id == id || hello->view.parent == id)
+    return true;
+  for (unsigned i = 0; i < hello->n_past; i++)
+    if (hello->past[i].id == id)
+      return true;
+  return false;
+}
+
+/* How our view stands to the peer's.  A handover that only its giver has stored
+ * counts for nothing: the one it names primary, who alone could have
+ * acknowledged in it, never knew.
+ */
 static enum tl_order
 order (const struct tl_core *c, const struct tl_hello *hello)
 {
-  return tl_view_compare (&c->record, &hello->view, hello->past, hello->n_past);
+  const struct tl_view *ours = &c->record.view, *theirs = &hello->view;
+  enum tl_order order =
+      tl_view_compare (&c->record, theirs, hello->past, hello->n_past);
+
+  if (order != TL_DIVERGED)
+    return order;
+  if (c->role != TL_PRIMARY && ours->parent != 0 &&
+      strcmp (ours->primary, hello->node) == 0 &&
+      hello_has (hello, ours->parent))
+    return TL_BEHIND;
+  if (hello->role != TL_PRIMARY && theirs->parent != 0 &&
+      strcmp (theirs->primary, c->node) == 0 &&
+      record_has (&c->record, theirs->parent))
+    return TL_AHEAD;
+  return TL_DIVERGED;
 }
 
 /* Have both nodes data that the other never had? */
@@ -71,7 +111,7 @@ become_primary (struct tl_core *c)
   if (c->phase == PHASE_NONE) {
     handshake_abort (c); /* our hello said Secondary */
   } else {
-    c->phase = PHASE_SOURCE_WAIT;
+    source_wait (c);
     send_view (c, TL_VIEW, 0, &c->record.uuid, &c->record.view);
   }
 }
@@ -152,6 +192,7 @@ target_ready (struct tl_core *c)
   size_t length;
 
   c->phase = PHASE_TARGET;
+  c->proved = c->peer_member && c->dirty.count == 0;
   c->session_view = c->record.view.number;
   length = tl_runs_encode (runs, dirty_runs (&c->dirty, runs), bytes);
   action = send_frame (c, TL_BITMAP, 0);
@@ -213,7 +254,7 @@ meet (struct tl_core *c)
   }
 
   if (c->role == TL_PRIMARY) {
-    c->phase = PHASE_SOURCE_WAIT;
+    source_wait (c);
   } else {
     c->phase = PHASE_IDLE;
     /* V7: the view's primary takes a hello at an equal view. */
@@ -237,7 +278,8 @@ create_asked (struct tl_core *c, const struct tl_uuid *uuid,
   if (both)
     agree_abort (c, TL_FAILED, "node %s creates the volume at the same time",
                  c->peer.node);
-  if (c->record.view.number != 0 || c->agree.stage != STAGE_IDLE) {
+  if (c->record.view.number != 0 || c->kept->data != TL_EMPTY ||
+      c->agree.stage != STAGE_IDLE) {
     session_end (c, true, "asked to create a volume that exists");
     return;
   }
@@ -276,7 +318,7 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
       strcmp (view->primary, handover ? c->node : c->peer.node) != 0 ||
       (!tl_uuid_zero (&c->record.uuid) &&
        !tl_uuid_equal (uuid, &c->record.uuid)) ||
-      (create && c->record.view.number != 0)) {
+      (create && (c->record.view.number != 0 || c->kept->data != TL_EMPTY))) {
     session_end (c, true, "told a view that cannot be ours");
     return;
   }

@@ -242,8 +242,9 @@ session_begin (struct tl_core *c, uint32_t id, const struct tl_hello *hello,
   c->phase = PHASE_IDLE;
   c->dial = c->accept = 0;
   c->candidate = false;
-  c->backoff = BACKOFF_MIN;
   c->promote_at = NEVER;
+  c->begun = c->now;
+  c->proved = false;
   c->creating = c->resynced = c->diverged = false;
   c->yielded = 0;
   c->peer_member = c->peer_stored = false;
@@ -362,10 +363,15 @@ session_end (struct tl_core *c, bool bye, const char *format, ...)
   verify_interrupted (c);
   c->creating = false;
   c->told.waiting = false;
-  c->dial_at = c->now;
+  if (c->proved || c->now >= c->begun + c->config.deadline) {
+    c->backoff = BACKOFF_MIN;
+    c->dial_at = c->now;
+    memset (c->said, 0, sizeof c->said);
+  } else {
+    back_off (c); /* one that came to nothing is not begun again at once */
+  }
   if (c->config.auto_promote)
     c->promote_at = c->now + c->config.deadline;
-  memset (c->said, 0, sizeof c->said);
   disconnected (c, why, false);
   changed (c);
   requests_unsent (c);
@@ -418,6 +424,9 @@ session_timers (struct tl_core *c)
     session_end (c, true, "no word from the peer within the deadline");
   } else if (oldest != NEVER && c->now >= oldest + c->config.deadline) {
     session_end (c, true, "the peer did not acknowledge within the deadline");
+  } else if (c->phase == PHASE_SOURCE_WAIT &&
+             c->now >= c->unready + c->config.deadline) {
+    session_end (c, true, "the peer did not get ready within the deadline");
   } else if (c->now >= c->spoke + ping_interval (c)) {
     send_frame (c, TL_PING, 0);
   }
@@ -447,6 +456,8 @@ session_wake (const struct tl_core *c)
   oldest = oldest_unacked (c);
   if (oldest != NEVER)
     at = earlier (at, oldest + c->config.deadline);
+  if (c->phase == PHASE_SOURCE_WAIT)
+    at = earlier (at, c->unready + c->config.deadline);
   at = earlier (at, c->heard + c->config.deadline);
   return earlier (at, c->spoke + ping_interval (c));
 }

@@ -24,6 +24,14 @@ dirty_from_allocated (struct tl_core *c)
   }
 }
 
+/* This node is primary: the peer is to become the target, and say so. */
+void
+source_wait (struct tl_core *c)
+{
+  c->phase = PHASE_SOURCE_WAIT;
+  c->unready = c->now;
+}
+
 /* The target is ready; its dirty runs are in PAYLOAD.  From now on every write
  * is mirrored.
  */
@@ -47,9 +55,11 @@ source_bitmap (struct tl_core *c, const void *payload, size_t length)
   c->phase = PHASE_SOURCE;
   memset (&c->resync, 0, sizeof c->resync);
   c->resync.full =
-      !c->peer_member && (c->kept->map_incarnation != c->peer.incarnation ||
-                          c->peer.data == TL_EMPTY || c->diverged);
+      !c->peer_member &&
+      (c->kept->map_incarnation != c->peer.incarnation ||
+       c->peer.data == TL_EMPTY || c->peer.view.number == 0 || c->diverged);
   if (c->peer_member && c->dirty.count == 0) {
+    c->proved = true;
     c->lost_at = 0;
     c->recheck = true;
     changed (c);
@@ -180,6 +190,7 @@ resync_acked (struct tl_core *c)
   if (c->resync.done_sequence != 0 && c->tx_acked >= c->resync.done_sequence) {
     c->resync.active = false;
     c->resync.done = true;
+    c->proved = true;
     c->peer.data = TL_COMPLETE;
     c->recheck = true;
     changed (c);

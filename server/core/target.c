@@ -24,6 +24,7 @@ sync_done (struct tl_core *c)
 {
   c->kept->data = TL_COMPLETE;
   c->resynced = true;
+  c->proved = true;
   c->resync.active = false;
   tl_map_clear (&c->dirty, 0, c->dirty.blocks);
   c->kept->map_incarnation = c->peer.incarnation;

@@ -181,7 +181,73 @@ START_TEST (kept_proposal_is_asked_again)
 }
 END_TEST
 
+/* The state file is lost, the data is there: nobody creates over it. */
+START_TEST (kept_data_is_not_created_over)
+{
+  keeping_pair (TL_POLICY_ERROR);
+  fill_eight ();
+  cluster_kill (&c, 1);
+  cluster_kill (&c, 0);
+  c.nodes[0].has_record = c.nodes[1].has_record = false;
+  cluster_start (&c, 0);
+  cluster_start (&c, 1);
+  cluster_pass (&c, DEADLINE / 2);
+  for (unsigned i = 0; i < 2; i++)
+    ck_assert_int_eq (cluster_command (&c, i, TL_CMD_CREATE, TL_ALONE),
+                      TL_REFUSED);
+  ck_assert_int_eq (c.nodes[0].bytes[0], 'a');
+  cluster_free (&c);
+}
+END_TEST
+
+/* The record of a create is stored, and the process ends before it acts. */
+START_TEST (kept_create_is_acted_on_later)
+{
+  cluster_init (&c, TL_POLICY_ERROR);
+  c.keep = true;
+  cluster_start (&c, 0);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 100000);
+  c.hold_stores = 1;
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), -1);
+  c.nodes[0].record = *tl_core_pending (c.nodes[0].core);
+  c.nodes[0].has_record = true;
+  cluster_kill (&c, 0);
+  c.hold_stores = 0;
+  cluster_start (&c, 0);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->role, TL_PRIMARY);
+  ck_assert_uint_eq (s.copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A handover that only its giver has stored is no split brain. */
+START_TEST (kept_handover_that_nobody_heard_of)
+{
+  keeping_pair (TL_POLICY_ERROR);
+  fill_eight ();
+  c.hold_stores = 1;
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_SWITCHOVER, 0), -1);
+  c.nodes[0].record = *tl_core_pending (c.nodes[0].core);
+  cluster_kill (&c, 0);
+  c.hold_stores = 0;
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FENCED),
+                    TL_DONE);
+  cluster_write (&c, 1, &r, 0, TL_BLOCK, 'b');
+  ck_assert (r.done && r.core.error == 0);
+  cluster_start (&c, 0);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->disk, TL_DISK_UPTODATE);
+  ck_assert_uint_eq (status_of (1)->copies, 2);
+  ck_assert_int_eq (c.nodes[0].bytes[0], 'b');
+  cluster_free (&c);
+}
+END_TEST
+
 UNIT_MAIN ("kept_ram", kept_secondary_copies_what_it_missed,
            kept_primary_resumes, kept_lone_primary_resumes_alone,
            kept_node_is_not_promoted_by_fencing, kept_old_primary_follows,
-           kept_target_stays_inconsistent, kept_proposal_is_asked_again)
+           kept_target_stays_inconsistent, kept_proposal_is_asked_again,
+           kept_data_is_not_created_over, kept_create_is_acted_on_later,
+           kept_handover_that_nobody_heard_of)

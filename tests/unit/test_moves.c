@@ -244,7 +244,9 @@ switch_over (enum tl_policy policy)
     ck_assert (r.done && r.core.error == 0);
     ck_assert_int_eq (c.nodes[a].replies[0].status, TL_DONE);
     ck_assert_int_eq (status_of (a)->role, TL_SECONDARY);
+    ck_assert_int_eq (s.peer_role, TL_PRIMARY);
     ck_assert_int_eq (status_of (b)->role, TL_PRIMARY);
+    ck_assert_int_eq (s.peer_role, TL_SECONDARY);
     ck_assert_uint_eq (s.copies, 2);
     ck_assert_uint_eq (s.resyncs, 0);
     cluster_read (&c, b, &r, 0, TL_BLOCK);
