@@ -255,8 +255,9 @@ move (struct sim *sim, struct node *primary)
   if (rng_percent (&sim->rng, 50)) {
     if (rng_percent (&sim->rng, 50))
       sim->clients.paused_until = sim->now + 60 * MS;
-    operators_send (sim, primary, TL_CMD_SWITCHOVER,
-                    rng_percent (&sim->rng, 50) ? TL_DISCONNECT : 0,
+    unsigned flags = rng_percent (&sim->rng, 50) ? TL_DISCONNECT : 0;
+
+    operators_send (sim, primary, TL_CMD_SWITCHOVER, flags,
                     rng_below (&sim->rng, 50 * MS));
     return;
   }
