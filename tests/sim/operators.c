@@ -253,10 +253,10 @@ move (struct sim *sim, struct node *primary)
   if (!node_connected (sim, primary) || !other->alive)
     return;
   if (rng_percent (&sim->rng, 50)) {
-    if (rng_percent (&sim->rng, 50))
-      sim->clients.paused_until = sim->now + 60 * MS;
     unsigned flags = rng_percent (&sim->rng, 50) ? TL_DISCONNECT : 0;
 
+    if (rng_percent (&sim->rng, 50))
+      sim->clients.paused_until = sim->now + 60 * MS;
     operators_send (sim, primary, TL_CMD_SWITCHOVER, flags,
                     rng_below (&sim->rng, 50 * MS));
     return;
