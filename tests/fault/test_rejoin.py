@@ -97,6 +97,32 @@ def test_fenced_alone():
         both.stop()
 
 
+def test_left_behind():
+    """Both are killed, and only the one that was left behind starts, with
+    its RAM and state as they were: it does not serve what is old.  Once the
+    other starts, that one serves, and it follows.
+    """
+    for arbiter in (True, False):
+        both = kept_pair(arbiter=arbiter)
+        client = both.a.connect()
+        client.pwrite(b'1' * 4096, 0)
+        both.b.kill()
+        both.a.wait(connection_state='Connecting')
+        if not arbiter:
+            both.a.twinlog('degrade', '--fenced', expect=pair.DONE)
+        client.pwrite(b'2' * 4096, 0)
+        both.a.kill()
+        both.b.start()
+        for options in ((), ('--fenced',)):
+            both.b.twinlog('promote', *options, expect=pair.REFUSED)
+        pair.equal(both.b.get('role'), 'Secondary', 'role')
+        both.a.start()
+        at_rest(both)
+        client = both.a.connect()
+        pair.equal(bytes(client.pread(4096, 0)), b'2' * 4096, 'content')
+        both.stop()
+
+
 def test_cut_before_flush():
     """openzfs 17065, 16314: the partner is gone between a write and its flush:
     the flush ends, and what was acknowledged is on the partner.
@@ -125,4 +151,4 @@ def test_cut_before_flush():
 
 if __name__ == '__main__':
     pair.main(test_one_sector, test_zeroes, test_fenced_alone,
-              test_cut_before_flush)
+              test_left_behind, test_cut_before_flush)
