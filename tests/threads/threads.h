@@ -204,7 +204,10 @@ void judge_stores (struct test *test);
 /* No block is torn. */
 void judge_blocks (struct test *test);
 
-/* What the clients saw is linearizable; and nobody waited too long. */
+/* No request took too long, no worker was forgotten. */
+void judge_times (struct test *test);
+
+/* All of these, and what the clients saw is linearizable. */
 void judge_histories (struct test *test);
 
 #endif
