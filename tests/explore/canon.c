@@ -1,5 +1,5 @@
-/* The fingerprint of a state.  States are one and the same where they differ
- * only in
+/* The fingerprint of a state.  Equal fingerprints have equal successors but for
+ * the order of timers.  States are one and the same where they differ only in
  * - random numbers: views, sessions, incarnations and connections are numbered
  *   in the order in which they are met here;
  * - times: of a node's timers only which have passed and the order of the
@@ -289,7 +289,6 @@ fingerprint (void)
   used = n_ids = 0;
   put_node (0);
   put_node (1);
-  /* Connections and questions in any order would do; they are few. */
   for (unsigned i = 0; i < CONNS; i++) {
     const struct conn *c = &world.conns[i];
 

@@ -169,6 +169,7 @@ void world_stored (unsigned node, bool ok);
 void world_execute (unsigned question);
 void world_answer (unsigned question, bool unknown);
 void world_command (unsigned node, enum tl_command command, unsigned flags);
+void world_tidy (void);
 void world_request (unsigned node, enum tl_op op, unsigned block);
 void violate (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 

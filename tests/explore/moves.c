@@ -111,9 +111,8 @@ dial (unsigned node)
   return true;
 }
 
-/* Make the move; false: it is none of this state, which may have changed. */
-bool
-move_apply (struct move move)
+static bool
+apply (struct move move)
 {
   unsigned node = move.node, arg = move.arg;
   struct node *n = &world.nodes[node];
@@ -187,6 +186,16 @@ move_apply (struct move move)
     break;
   }
   return false;
+}
+
+/* Make the move; false: it is none of this state, which may have changed. */
+bool
+move_apply (struct move move)
+{
+  if (!apply (move))
+    return false;
+  world_tidy ();
+  return true;
 }
 
 /* ---- All ---- */

@@ -31,10 +31,8 @@ timers (const struct world *w, unsigned node, uint64_t at[TIMERS])
   at[ACCEPT_BY] = when (c->accept != 0, c->accept_by);
   at[UNACKED] = when (c->phase != PHASE_NONE && c->tx_acked != c->tx_sequence,
                       oldest + DEADLINE);
-  at[3] =
-      when (c->phase == PHASE_NONE && !c->standalone && !c->dialling &&
-                c->dial == 0 && !c->candidate && c->agree.stage == STAGE_IDLE,
-            c->dial_at);
+  /* It counts again once nothing is agreed or shaken hands on any more. */
+  at[3] = when (c->phase == PHASE_NONE && !c->dialling, c->dial_at);
   at[4] = when (c->agree.stage != STAGE_IDLE, c->agree.retry_at);
   at[5] = when (c->agree.token != 0, c->agree.give_up);
   at[6] = when (c->propose_at > c->now, c->propose_at);

@@ -318,6 +318,41 @@ world_step (unsigned node, struct tl_event *event)
 
 /* ---- Moves of the world ---- */
 
+/* Connections and questions by age, without gaps: so that equal states are
+ * equal bytes.  Numbers of either change, so this ends a move.
+ */
+void
+world_tidy (void)
+{
+  unsigned n = 0;
+
+  for (unsigned i = 0; i < CONNS; i++) {
+    if (world.conns[i].id == 0)
+      continue;
+    if (n != i) {
+      world.conns[n] = world.conns[i];
+      memset (&world.conns[i], 0, sizeof world.conns[i]);
+      for (unsigned side = 0; side < 2; side++) {
+        pipes[n][side].n = pipes[i][side].n;
+        memcpy (pipes[n][side].packets, pipes[i][side].packets,
+                pipes[i][side].n * sizeof pipes[i][side].packets[0]);
+        pipes[i][side].n = 0;
+      }
+    }
+    n++;
+  }
+  n = 0;
+  for (unsigned i = 0; i < QUESTIONS; i++) {
+    if (!world.questions[i].used)
+      continue;
+    if (n != i) {
+      world.questions[n] = world.questions[i];
+      memset (&world.questions[i], 0, sizeof world.questions[i]);
+    }
+    n++;
+  }
+}
+
 void
 world_start (unsigned node)
 {
