@@ -57,23 +57,36 @@ tl_store_reserve (struct tl_store *store, uint64_t offset, uint64_t length)
   return 0;
 }
 
-void
-tl_store_write (struct tl_store *store, uint64_t offset, uint64_t length,
-                const void *bytes)
+static void
+write_piece (struct tl_store *store, uint64_t offset, uint64_t length,
+             const void *bytes)
 {
-  uint64_t first, count;
+  uint64_t first = tl_block_first (offset);
+  uint64_t count = tl_block_count (offset, length);
 
-  check_range (store, offset, length);
-  if (length == 0)
-    return;
-  first = tl_block_first (offset);
-  count = tl_block_count (offset, length);
   tl_journal_write (store->header.journal, offset, length, bytes);
   tl_map_set (&store->allocated, first, count);
   memcpy (store->base + offset, bytes, length);
   tl_journal_done (store->header.journal);
   if (store->backed.count != store->backed.blocks)
     tl_map_set (&store->backed, first, count);
+}
+
+void
+tl_store_write (struct tl_store *store, uint64_t offset, uint64_t length,
+                const void *bytes)
+{
+  const unsigned char *from = bytes;
+  uint64_t part;
+
+  check_range (store, offset, length);
+  for (; length > 0; length -= part, offset += part, from += part) {
+    /* What the journal holds, up to the end of a block. */
+    part = TL_JOURNAL_MAX - offset % TL_BLOCK;
+    if (part > length)
+      part = length;
+    write_piece (store, offset, part, from);
+  }
 }
 
 void
