@@ -93,26 +93,28 @@ check_copies (unsigned node)
                  world.acknowledged[b]);
 }
 
-/* The newest view that anybody knows. */
-static uint64_t
-newest_view (void)
+/* Is VIEW newer than OTHER, or the same?  Of two with one number and different
+ * ids neither is: one of them was stored by its proposer alone.
+ */
+static bool
+newest (const struct tl_view *view, const struct tl_view *other)
 {
-  uint64_t newest = world.arbiter_view.number;
-
-  for (unsigned i = 0; i < 2; i++)
-    if (records[i].view.number > newest)
-      newest = records[i].view.number;
-  return newest;
+  return view->number > other->number ||
+         (view->number == other->number && view->id == other->id);
 }
 
-/* A copy may count that is complete and a member of the newest view. */
+/* A copy counts that is complete and a member of the newest view of both state
+ * files and the arbiter.
+ */
 static bool
 counts (unsigned node)
 {
   const struct tl_core *c = world.nodes[node].core;
 
   return c != NULL && c->record.view.number != 0 && is_member (c) &&
-         c->record.view.number == newest_view ();
+         newest (&c->record.view, &records[0].view) &&
+         newest (&c->record.view, &records[1].view) &&
+         newest (&c->record.view, &world.arbiter_view);
 }
 
 static void

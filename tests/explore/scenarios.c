@@ -104,6 +104,7 @@ const struct scenario scenarios[] = {
      .policy = TL_POLICY_ERROR,
      .blocks = 1,
      .begin = PAIR,
+     .ram_kept = true,
      .ram_lost = true,
      .budget = {[WRITES] = 1, [SWITCHOVERS] = 1, [CUTS] = 1, [FENCES] = 1}},
     {.name = "demote",
