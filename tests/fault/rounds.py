@@ -30,11 +30,6 @@ def work_until(client, condition, what, seconds=20.0, pause=0.02):
     client.work(reached)
 
 
-def hear(client):
-    """Take in what its node, which was stopped, had answered already."""
-    client.work(lambda: client.handle.poll(0) == 0, refill=False)
-
-
 def work_while(client, action):
     """Keep CLIENT busy while ACTION () runs; what it returns or raises.
 

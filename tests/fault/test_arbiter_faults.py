@@ -142,7 +142,8 @@ def test_going_on_alone():
         both.b.spawn()
         work_until(client, lambda: both.a.get('copies') == 2,
                    f'{name}: two copies')
-        pair.check(longest.seconds <= DEADLINE + 1.1,
+        # The node's bound, and the client's own delay on a busy machine.
+        pair.check(longest.seconds <= DEADLINE + 1 + 0.5,
                    f'{name}: a request took {longest.seconds:.2f} s')
         client.close()
         both.wait_complete(both.a)

@@ -9,7 +9,7 @@ import time
 
 import pair
 from history import Client, History
-from rounds import Longest, check_history, hear, work_for, work_until
+from rounds import Longest, check_history, work_for, work_until
 
 BLOCKS = 2048
 DEADLINE = 1.0
@@ -148,20 +148,17 @@ def test_primary_pauses_under_load():
     """
     both, history, client, _ = busy_pair()
     both.a.pause()
-    hear(client)
     client.work(lambda: client.in_flight == client.depth)
     both.b.wait(DEADLINE + 3, connection_state='Connecting')
     both.b.twinlog('promote', expect=pair.DONE)
     new = Client(both.b, history, seed=1)
     work_for(new, 0.2)
-    acknowledged = history.acknowledged
     both.a.resume()
     end = time.monotonic() + 2 * DEADLINE + 3
     client.work(lambda: client.in_flight == 0 or time.monotonic() > end,
                 refill=False)
     pair.equal(client.in_flight, 0, 'requests without an answer')
-    pair.equal(history.acknowledged, acknowledged,
-               'acknowledged by the old primary')
+    # The history tells whether what it answered now was done before it slept.
     work_until(new, lambda: both.b.get('copies') == 2, 'two copies')
     new.close()
     both.wait_complete(both.b)
