@@ -22,12 +22,14 @@ STATUS = {
     'seconds-since-peer': (int, float, type(None)),
     'disconnect-reason': (str, type(None)), 'trouble': (str, type(None)),
     'clients': int, 'resident-bytes': int, 'counters': dict,
-    'latency-us': dict,
+    'latency-us': dict, 'verify': dict,
 }
 VIEW = {'number': int, 'id': (str, int, type(None)),
         'primary': (str, type(None)), 'members': list}
 COUNTERS = ('reads', 'writes', 'zeroes', 'flushes', 'failed', 'bytes-read',
             'bytes-written', 'resyncs', 'resyncs-full', 'promotions')
+VERIFY = {'active': bool, 'interrupted': bool, 'checked-bytes': int,
+          'different-bytes': int, 'seconds-since-end': (int, float, type(None))}
 LATENCIES = ('p50', 'p99', 'p999')
 
 
@@ -45,6 +47,9 @@ def check_shape(status):
             pair.check(not isinstance(status[key], bool), f'{key} is a bool')
     for key in status:
         pair.check(key in STATUS, f'status has a key {key} beyond the manual')
+    for key, kind in VERIFY.items():
+        pair.check(isinstance(status['verify'].get(key), kind),
+                   f'verify has no {key}')
     for key, kind in VIEW.items():
         pair.check(isinstance(status['view'].get(key, Ellipsis), kind),
                    f'view: {status["view"]}')
