@@ -360,6 +360,7 @@ frame (struct tl_core *c, const struct tl_event *event)
       view_told (c, f->flags, f->type == TL_HANDOVER, &uuid, &view);
     break;
   case TL_PING:
+    c->proved = c->proved || !c->resync.active;
     send_frame (c, TL_PONG, 0);
     break;
   default: /* pong: it was heard */

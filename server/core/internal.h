@@ -148,7 +148,7 @@ struct tl_core {
   uint64_t progress; /* the last acknowledgement, or the first frame since */
   uint64_t heard, spoke;
   uint64_t begun;   /* when the session began */
-  bool proved;      /* it came to two equal copies */
+  bool proved;      /* it came to equal copies, or stood for a while */
   uint64_t unready; /* source-wait: since when */
   uint64_t lost_at; /* primary: since when a member is away; 0: it is not */
   char disconnect_reason[256];

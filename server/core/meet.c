@@ -192,7 +192,6 @@ target_ready (struct tl_core *c)
   size_t length;
 
   c->phase = PHASE_TARGET;
-  c->proved = c->peer_member && c->dirty.count == 0;
   c->session_view = c->record.view.number;
   length = tl_runs_encode (runs, dirty_runs (&c->dirty, runs), bytes);
   action = send_frame (c, TL_BITMAP, 0);

@@ -69,6 +69,7 @@ target_frame (struct tl_core *c, const struct tl_frame *f, const void *payload)
                    tl_frame_name (f->type));
       return;
     }
+    c->proved = c->proved || !c->resync.active;
     action = act (c, f->payload > 0 ? TL_DO_APPLY : TL_DO_ZERO);
     action->offset = f->offset;
     action->length = f->length;
