@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 /* When a command is answered at the latest. */
-static uint64_t
-give_up (const struct tl_core *c)
+uint64_t
+command_limit (const struct tl_core *c)
 {
   return c->now + c->config.deadline + ARBITER_GRACE;
 }
@@ -57,193 +57,14 @@ create (struct tl_core *c, const struct tl_event *event, uint64_t *token)
                   single ? NULL : c->peer.node);
   agree (c, KIND_CREATE, &view, &event->command.uuid);
   c->agree.token = *token;
-  c->agree.give_up = give_up (c);
+  c->agree.give_up = command_limit (c);
 }
 
-/* ---- promote ---- */
+/* ---- demote, degrade ---- */
 
-/* May this node be promoted?  A status code, and in WHY the reason. */
-int
-promote_check (const struct tl_core *c, unsigned flags, char *why,
-               size_t why_size)
-{
-  bool force = flags & TL_FORCE;
-  bool session = c->phase != PHASE_NONE;
-
-  if (c->role == TL_PRIMARY) {
-    snprintf (why, why_size, "it is Primary already");
-    return TL_DONE;
-  }
-  if (c->record.view.number == 0) {
-    snprintf (why, why_size, "the volume was not created: use create");
-    return TL_REFUSED;
-  }
-  if (c->agree.stage != STAGE_IDLE) {
-    snprintf (why, why_size, "a view is just being agreed%s%s",
-              c->trouble[0] != '\0' ? ": " : "", c->trouble);
-    return TL_FAILED;
-  }
-  if (session && c->peer.role == TL_PRIMARY) {
-    snprintf (why, why_size,
-              "node %s is Primary and connected: use switchover there",
-              c->peer.node);
-    return TL_REFUSED;
-  }
-  if (session && !is_member (c) && c->peer.member &&
-      c->peer.view.number >= c->record.view.number) {
-    snprintf (why, why_size,
-              "node %s is connected and has the data: promote it there",
-              c->peer.node);
-    return TL_REFUSED;
-  }
-  if (force) {
-    why[0] = '\0';
-    return TL_DONE;
-  }
-  if (c->kept->data != TL_COMPLETE) {
-    snprintf (why, why_size,
-              "its data is %s: promote the node that has the data, or wait "
-              "for the resync",
-              tl_disk_name (c->kept->data == TL_EMPTY ? TL_DISK_EMPTY
-                                                      : TL_DISK_INCONSISTENT));
-    return TL_REFUSED;
-  }
-  if (!is_member (c) || (session && c->diverged)) {
-    snprintf (why, why_size,
-              "its data is Outdated: acknowledged writes exist in view %" PRIu64
-              " that it never had",
-              c->record.view.number);
-    return TL_REFUSED;
-  }
-  why[0] = '\0';
-  if (c->config.arbiter || alone (c))
-    return TL_DONE;
-  /* A peer that knows a view of this volume confirms that there is none
-   * beyond ours.
-   */
-  if (session && c->peer.view.number != 0)
-    return TL_DONE;
-  if (!(flags & TL_FENCED)) {
-    snprintf (why, why_size,
-              "its data is Consistent, but the other node may be alive and "
-              "acknowledging: power it off, then promote --fenced");
-    return TL_REFUSED;
-  }
-  if (c->connected_view != c->record.view.id) {
-    snprintf (why, why_size,
-              "it was not connected in view %" PRIu64
-              " since it started, so it cannot know that it has everything",
-              c->record.view.number);
-    return TL_REFUSED;
-  }
-  return TL_DONE;
-}
-
-static void
-promote_view (struct tl_core *c, uint64_t token, bool forced)
-{
-  struct tl_view view;
-
-  tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
-  agree (c, KIND_PROMOTE, &view, &c->record.uuid);
-  c->agree.forced = forced;
-  c->agree.token = token;
-  c->agree.give_up = give_up (c);
-}
-
-static void
-promote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
-{
-  unsigned flags = event->command.flags;
-  bool force = false;
-  char why[256];
-  int status;
-
-  if (c->role == TL_PRIMARY) {
-    reply (c, token, TL_DONE, "Primary in view %" PRIu64,
-           c->record.view.number);
-    return;
-  }
-  /* Force is used only where nothing less will do. */
-  status = promote_check (c, flags & ~TL_FORCE, why, sizeof why);
-  if (status != TL_DONE && (flags & TL_FORCE)) {
-    force = true;
-    status = promote_check (c, flags, why, sizeof why);
-  }
-  if (status != TL_DONE) {
-    reply (c, token, status, "node %s cannot be promoted: %s", c->node, why);
-    return;
-  }
-  if (force) {
-    say (c, "promoted by force: acknowledged writes may be missing");
-    if (c->phase != PHASE_NONE)
-      session_end (c, true, "promoted by force");
-    promote_view (c, *token, true);
-    return;
-  }
-  if (c->phase != PHASE_NONE && c->peer_member &&
-      strcmp (c->record.view.primary, c->node) != 0) {
-    /* The peer, which stepped down, has a complete copy too. */
-    send_frame (c, TL_HANDOVER, 0);
-    c->handover_token = *token;
-    c->handover_by = give_up (c);
-    return;
-  }
-  if ((c->phase != PHASE_NONE && c->peer_member) || alone (c)) {
-    /* The view that it stepped down in still names it. */
-    become_primary (c);
-    reply (c, token, TL_DONE, "Primary in view %" PRIu64,
-           c->record.view.number);
-    return;
-  }
-  /* A peer without a record cannot agree; the operator's word stands. */
-  if (c->phase != PHASE_NONE && !c->config.arbiter && c->peer.view.number == 0)
-    session_end (c, true, "promoted");
-  promote_view (c, *token, false);
-}
-
-/* A secondary has been without its primary for the deadline.  Only the arbiter
- * lets it, and a primary that lives has asked before.
- */
-void
-command_auto_promote (struct tl_core *c)
-{
-  char why[256];
-
-  if (c->now < c->promote_at || c->phase != PHASE_NONE ||
-      c->agree.stage != STAGE_IDLE)
-    return;
-  c->promote_at = NEVER;
-  if (c->role == TL_PRIMARY || c->demoted || !c->config.arbiter ||
-      promote_check (c, 0, why, sizeof why) != TL_DONE)
-    return;
-  say (c, "without its primary for the deadline: asking to be promoted");
-  if (alone (c))
-    become_primary (c);
-  else
-    promote_view (c, 0, false);
-}
-
-/* The peer asks to be given the primary role. */
-void
-command_handover (struct tl_core *c)
-{
-  struct tl_view view;
-
-  if (c->role == TL_PRIMARY || c->phase != PHASE_IDLE || !is_member (c) ||
-      !c->peer_member || c->agree.stage != STAGE_IDLE) {
-    session_end (c, true, "node %s cannot hand over now", c->node);
-    return;
-  }
-  tl_view_next (&view, &c->record.view, random_id (c), c->peer.node, c->node);
-  agree (c, KIND_HANDOVER, &view, &c->record.uuid);
-}
-
-/* ---- switchover ---- */
-
-static bool
-clients_attached (struct tl_core *c, const struct tl_event *event,
-                  const char *command, uint64_t *token)
+bool
+command_blocked (struct tl_core *c, const struct tl_event *event,
+                 const char *command, uint64_t *token)
 {
   unsigned n = event->command.clients;
 
@@ -257,70 +78,13 @@ clients_attached (struct tl_core *c, const struct tl_event *event,
 }
 
 static void
-switchover (struct tl_core *c, const struct tl_event *event, uint64_t *token)
-{
-  if (c->role != TL_PRIMARY) {
-    reply (c, token, TL_REFUSED, "node %s is Secondary: run it on the Primary",
-           c->node);
-    return;
-  }
-  if (clients_attached (c, event, "switchover", token))
-    return;
-  if (!mirroring (c) || !c->peer_member || !c->peer_stored ||
-      c->resync.active) {
-    reply (c, token, TL_REFUSED,
-           "the partner is not connected and UpToDate: it could not go on "
-           "with the data");
-    return;
-  }
-  c->leaving = true;
-  c->leaving_since = c->now;
-  c->switchover_token = *token;
-  /* The step ends with switchover_drained. */
-}
-
-/* Nothing is under way any more: give the role away. */
-void
-switchover_drained (struct tl_core *c)
-{
-  struct tl_view view;
-
-  if (c->agree.stage != STAGE_IDLE || c->in_flight.count > 0 ||
-      c->held.count > 0 || !mirroring (c) || !c->peer_member)
-    return;
-  tl_view_next (&view, &c->record.view, random_id (c), c->peer.node, c->node);
-  agree (c, KIND_HANDOVER, &view, &c->record.uuid);
-}
-
-/* The peer acts as primary; or that came to nothing, and where this node is
- * still primary it serves again.
- */
-void
-switchover_over (struct tl_core *c, int status, const char *why)
-{
-  c->leaving = false;
-  if (c->switchover_token == 0)
-    return;
-  if (status == TL_DONE)
-    reply (c, &c->switchover_token, status,
-           "node %s is Primary, after a pause of %" PRIu64 ".%" PRIu64 " ms",
-           c->peer.node, (c->now - c->leaving_since) / 1000,
-           (c->now - c->leaving_since) / 100 % 10);
-  else
-    reply (c, &c->switchover_token, status, "%s; node %s is %s", why, c->node,
-           tl_role_name (c->role));
-}
-
-/* ---- demote, degrade ---- */
-
-static void
 demote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
 {
   if (c->role != TL_PRIMARY) {
     reply (c, token, TL_DONE, "Secondary");
     return;
   }
-  if (clients_attached (c, event, "demote", token))
+  if (command_blocked (c, event, "demote", token))
     return;
   c->demoted = true;
   step_down (c, "demoted");
@@ -355,7 +119,7 @@ degrade (struct tl_core *c, const struct tl_event *event, uint64_t *token)
   tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
   agree (c, KIND_ALONE, &view, &c->record.uuid);
   c->agree.token = *token;
-  c->agree.give_up = give_up (c);
+  c->agree.give_up = command_limit (c);
 }
 
 /* ---- discard, forget-peer ---- */
@@ -372,7 +136,7 @@ discard (struct tl_core *c, uint64_t *token)
   }
   agree_record (c, KIND_DISCARD);
   c->agree.token = *token;
-  c->agree.give_up = give_up (c);
+  c->agree.give_up = command_limit (c);
 }
 
 static void
@@ -395,7 +159,7 @@ forget_peer (struct tl_core *c, uint64_t *token)
   }
   agree_record (c, KIND_FORGET);
   c->agree.token = *token;
-  c->agree.give_up = give_up (c);
+  c->agree.give_up = command_limit (c);
 }
 
 /* ---- verify ---- */
@@ -431,7 +195,7 @@ run (struct tl_core *c, const struct tl_event *event, uint64_t *token)
     create (c, event, token);
     break;
   case TL_CMD_PROMOTE:
-    promote (c, event, token);
+    command_promote (c, event, token);
     break;
   case TL_CMD_DEMOTE:
     demote (c, event, token);
@@ -440,7 +204,7 @@ run (struct tl_core *c, const struct tl_event *event, uint64_t *token)
     degrade (c, event, token);
     break;
   case TL_CMD_SWITCHOVER:
-    switchover (c, event, token);
+    command_switchover (c, event, token);
     break;
   case TL_CMD_DISCARD:
     discard (c, token);
@@ -470,7 +234,7 @@ command (struct tl_core *c, const struct tl_event *event)
   }
   if (c->agree.stage != STAGE_IDLE) {
     c->waiting = event->command;
-    c->waiting_by = give_up (c);
+    c->waiting_by = command_limit (c);
     return;
   }
   run (c, event, &token);

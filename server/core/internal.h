@@ -246,7 +246,6 @@ void handshake_abort (struct tl_core *c);
 void session_end (struct tl_core *c, bool bye, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
 void session_timers (struct tl_core *c);
-void command_auto_promote (struct tl_core *c);
 uint64_t session_wake (const struct tl_core *c);
 void close_conn (struct tl_core *c, uint32_t id, const char *reason);
 struct tl_action *send_frame (struct tl_core *c, uint8_t type, uint8_t flags);
@@ -306,14 +305,24 @@ void target_frame (struct tl_core *c, const struct tl_frame *frame,
                    const void *payload);
 void target_ack (struct tl_core *c);
 
-/* command.c */
-void command (struct tl_core *c, const struct tl_event *event);
-void command_waiting (struct tl_core *c);
-void command_handover (struct tl_core *c);
-void switchover_drained (struct tl_core *c);
-void switchover_over (struct tl_core *c, int status, const char *why);
-void command_timers (struct tl_core *c);
+/* promote.c */
 int promote_check (const struct tl_core *c, unsigned flags, char *why,
                    size_t why_size);
+void command_promote (struct tl_core *c, const struct tl_event *event,
+                      uint64_t *token);
+void command_auto_promote (struct tl_core *c);
+void command_handover (struct tl_core *c);
+void command_switchover (struct tl_core *c, const struct tl_event *event,
+                         uint64_t *token);
+void switchover_drained (struct tl_core *c);
+void switchover_over (struct tl_core *c, int status, const char *why);
+
+/* command.c */
+uint64_t command_limit (const struct tl_core *c);
+bool command_blocked (struct tl_core *c, const struct tl_event *event,
+                      const char *command, uint64_t *token);
+void command (struct tl_core *c, const struct tl_event *event);
+void command_waiting (struct tl_core *c);
+void command_timers (struct tl_core *c);
 
 #endif
