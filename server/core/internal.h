@@ -224,6 +224,7 @@ void changed (struct tl_core *c);
 /* status.c */
 bool alone (const struct tl_core *c);
 bool is_member (const struct tl_core *c);
+enum tl_data known_data (const struct tl_core *c);
 bool mirroring (const struct tl_core *c);
 
 /* request.c */

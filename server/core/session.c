@@ -76,7 +76,7 @@ send_hello (struct tl_core *c, uint32_t conn, uint64_t session)
       .size = c->config.size,
       .incarnation = c->kept->incarnation,
       .role = c->role,
-      .data = c->kept->data,
+      .data = known_data (c),
       .member = is_member (c),
       .arbiter = c->config.arbiter,
       .view = c->record.view,

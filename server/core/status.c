@@ -23,6 +23,15 @@ is_member (const struct tl_core *c)
          c->record.incarnation == c->kept->incarnation;
 }
 
+/* What the data is as far as anybody can tell: without a record of a view, kept
+ * RAM is no more than empty.
+ */
+enum tl_data
+known_data (const struct tl_core *c)
+{
+  return c->record.view.number == 0 ? TL_EMPTY : (enum tl_data)c->kept->data;
+}
+
 /* Is every write sent to the peer? */
 bool
 mirroring (const struct tl_core *c)
@@ -76,7 +85,7 @@ tl_policy_name (enum tl_policy policy)
 static enum tl_disk
 disk (const struct tl_core *c)
 {
-  if (c->kept->data == TL_EMPTY)
+  if (known_data (c) == TL_EMPTY)
     return TL_DISK_EMPTY;
   if (c->kept->data == TL_INCONSISTENT)
     return TL_DISK_INCONSISTENT;
