@@ -3,13 +3,22 @@
 
 #include <inttypes.h>
 
-static void
-acted_create (struct tl_core *c)
+/* Zeroes everywhere, which count as DATA, and of which no peer is known to have
+ * a copy.
+ */
+void
+make_blank (struct tl_core *c, enum tl_data data)
 {
   act (c, TL_DO_CLEAR);
   tl_map_clear (&c->dirty, 0, c->dirty.blocks);
   c->kept->map_incarnation = 0;
-  c->kept->data = TL_COMPLETE;
+  c->kept->data = data;
+}
+
+static void
+acted_create (struct tl_core *c)
+{
+  make_blank (c, TL_COMPLETE);
   c->role = TL_PRIMARY;
   c->connected_view = c->record.view.id;
   c->epoch++;
@@ -56,10 +65,8 @@ static void
 acted_adopt (struct tl_core *c)
 {
   if (c->agree.create) {
-    act (c, TL_DO_CLEAR);
-    tl_map_clear (&c->dirty, 0, c->dirty.blocks);
+    make_blank (c, TL_COMPLETE);
     c->kept->map_incarnation = c->peer.incarnation;
-    c->kept->data = TL_COMPLETE;
   }
   if (c->phase == PHASE_NONE) {
     /* Found at the arbiter: the child of our own view that names us. */
@@ -107,11 +114,8 @@ static void
 acted_discard (struct tl_core *c)
 {
   step_down (c, "its data is discarded");
-  act (c, TL_DO_CLEAR);
-  tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-  c->kept->map_incarnation = 0;
+  make_blank (c, TL_EMPTY);
   c->connected_view = 0;
-  c->kept->data = TL_EMPTY;
   c->standalone = false;
   c->dial_at = c->now;
   say (c, "discarded: Empty, to be filled from the other node");
@@ -125,13 +129,11 @@ static void
 acted_join (struct tl_core *c)
 {
   const struct tl_view *view = &c->record.view;
-  struct tl_view next;
 
   c->recheck = true;
   if (c->phase == PHASE_NONE) {
     c->lost_at = c->now;
-    tl_view_next (&next, view, random_id (c), c->node, NULL);
-    agree (c, KIND_REMOVE, &next, &c->record.uuid);
+    agree_next (c, KIND_REMOVE, c->node, NULL);
     return;
   }
   c->peer_member = true; /* complete through the resync of this session */

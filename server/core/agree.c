@@ -124,6 +124,19 @@ agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
   store (c);
 }
 
+/* Begin to agree the successor of our view with PRIMARY and MEMBER (NULL: the
+ * primary alone).
+ */
+void
+agree_next (struct tl_core *c, enum kind kind, const char *primary,
+            const char *member)
+{
+  struct tl_view view;
+
+  tl_view_next (&view, &c->record.view, random_id (c), primary, member);
+  agree (c, kind, &view, &c->record.uuid);
+}
+
 /* A node starts whose RAM was kept.  V3: a proposal whose outcome it does not
  * know is asked again, before anything else.  V7: a lone primary resumes.
  */
@@ -136,10 +149,7 @@ agree_resume (struct tl_core *c)
       c->record.incarnation == c->kept->incarnation &&
       strcmp (c->record.view.primary, c->node) == 0) {
     /* Its create was stored, and the process ended before it acted. */
-    act (c, TL_DO_CLEAR);
-    tl_map_clear (&c->dirty, 0, c->dirty.blocks);
-    c->kept->map_incarnation = 0;
-    c->kept->data = TL_COMPLETE;
+    make_blank (c, TL_COMPLETE);
     become_primary (c);
     return;
   }

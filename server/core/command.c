@@ -96,8 +96,6 @@ demote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
 static void
 degrade (struct tl_core *c, const struct tl_event *event, uint64_t *token)
 {
-  struct tl_view view;
-
   if (!(event->command.flags & TL_FENCED)) {
     reply (c, token, TL_USAGE,
            "degrade asserts that the other machine is off: degrade --fenced");
@@ -116,8 +114,7 @@ degrade (struct tl_core *c, const struct tl_event *event, uint64_t *token)
     reply (c, token, TL_REFUSED, "node %s is connected", c->peer.node);
     return;
   }
-  tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
-  agree (c, KIND_ALONE, &view, &c->record.uuid);
+  agree_next (c, KIND_ALONE, c->node, NULL);
   c->agree.token = *token;
   c->agree.give_up = command_limit (c);
 }
@@ -244,10 +241,12 @@ command (struct tl_core *c, const struct tl_event *event)
 void
 command_waiting (struct tl_core *c)
 {
-  struct tl_event event = {.type = TL_EV_COMMAND, .command = c->waiting};
+  struct tl_event event;
 
   if (c->waiting.token == 0 || c->agree.stage != STAGE_IDLE)
     return;
+  event.type = TL_EV_COMMAND;
+  event.command = c->waiting;
   c->waiting.token = 0;
   run (c, &event, &event.command.token);
 }

@@ -217,7 +217,6 @@ static void
 consider_members (struct tl_core *c)
 {
   const char *other = partner (c);
-  struct tl_view view;
 
   if (c->role != TL_PRIMARY || c->agree.stage != STAGE_IDLE || c->stopped ||
       c->now < c->propose_at)
@@ -230,17 +229,14 @@ consider_members (struct tl_core *c)
     if (c->candidate || c->config.policy == TL_POLICY_ERROR ||
         c->config.policy == TL_POLICY_FREEZE)
       return;
-    tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
-    agree (c, KIND_ALONE, &view, &c->record.uuid);
+    agree_next (c, KIND_ALONE, c->node, NULL);
   } else if (other != NULL && !c->peer_member && !c->creating) {
     /* It is here, but its RAM was lost, or it was never told of this view:
      * no more is acknowledged before it is out.
      */
-    tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
-    agree (c, KIND_REMOVE, &view, &c->record.uuid);
+    agree_next (c, KIND_REMOVE, c->node, NULL);
   } else if (other == NULL && c->phase == PHASE_SOURCE && c->resync.done) {
-    tl_view_next (&view, &c->record.view, random_id (c), c->node, c->peer.node);
-    agree (c, KIND_JOIN, &view, &c->record.uuid);
+    agree_next (c, KIND_JOIN, c->node, c->peer.node);
   }
 }
 
@@ -253,12 +249,6 @@ consider_dial (struct tl_core *c)
     c->dialling = true;
     act (c, TL_DO_DIAL);
   }
-}
-
-static uint64_t
-earlier (uint64_t a, uint64_t b)
-{
-  return a < b ? a : b;
 }
 
 static uint64_t

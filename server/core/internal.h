@@ -19,9 +19,8 @@
 
 #define CHUNK_BLOCKS 32u /* 128 KiB: what one sync-chunk carries at most */
 #define CHUNKS 4u        /* sent and not yet acknowledged, at most */
-#define FOREGROUND                                                             \
-  (SECOND / 50) /* so long a client's write counts as recent                   \
-                 */
+/* So long a client's write counts as recent. */
+#define FOREGROUND (SECOND / 50)
 
 /* States of a request. */
 enum { REQ_NEW, REQ_IN_FLIGHT, REQ_HELD };
@@ -194,7 +193,7 @@ struct tl_core {
     uint64_t cursor;             /* block */
     unsigned on_the_way;         /* frames */
     uint64_t checked, different; /* blocks */
-    uint64_t started, ended;
+    uint64_t ended;              /* time; 0: never, or not yet */
   } verify;
 
   struct list in_flight; /* by sequence */
@@ -207,6 +206,12 @@ struct tl_core {
 
   struct tl_status counters; /* only its counters are used */
 };
+
+static inline uint64_t
+earlier (uint64_t a, uint64_t b)
+{
+  return a < b ? a : b;
+}
 
 /* core.c: building the update */
 uint64_t random_id (struct tl_core *c);
@@ -268,6 +273,8 @@ void target_ready (struct tl_core *c);
 /* agree.c */
 void agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
             const struct tl_uuid *uuid);
+void agree_next (struct tl_core *c, enum kind kind, const char *primary,
+                 const char *member);
 void agree_resume (struct tl_core *c);
 void agree_record (struct tl_core *c, enum kind kind);
 void agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
@@ -282,6 +289,7 @@ void agree_timers (struct tl_core *c);
 uint64_t agree_wake (const struct tl_core *c);
 
 /* acted.c */
+void make_blank (struct tl_core *c, enum tl_data data);
 void acted (struct tl_core *c);
 
 /* source.c */

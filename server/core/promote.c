@@ -86,10 +86,7 @@ promote_check (const struct tl_core *c, unsigned flags, char *why,
 static void
 promote_view (struct tl_core *c, uint64_t token, bool forced)
 {
-  struct tl_view view;
-
-  tl_view_next (&view, &c->record.view, random_id (c), c->node, NULL);
-  agree (c, KIND_PROMOTE, &view, &c->record.uuid);
+  agree_next (c, KIND_PROMOTE, c->node, NULL);
   c->agree.forced = forced;
   c->agree.token = token;
   c->agree.give_up = command_limit (c);
@@ -173,15 +170,12 @@ command_auto_promote (struct tl_core *c)
 void
 command_handover (struct tl_core *c)
 {
-  struct tl_view view;
-
   if (c->role == TL_PRIMARY || c->phase != PHASE_IDLE || !is_member (c) ||
       !c->peer_member || c->agree.stage != STAGE_IDLE) {
     session_end (c, true, "node %s cannot hand over now", c->node);
     return;
   }
-  tl_view_next (&view, &c->record.view, random_id (c), c->peer.node, c->node);
-  agree (c, KIND_HANDOVER, &view, &c->record.uuid);
+  agree_next (c, KIND_HANDOVER, c->peer.node, c->node);
 }
 
 /* ---- Switchover ---- */
@@ -214,13 +208,10 @@ command_switchover (struct tl_core *c, const struct tl_event *event,
 void
 switchover_drained (struct tl_core *c)
 {
-  struct tl_view view;
-
   if (c->agree.stage != STAGE_IDLE || c->in_flight.count > 0 ||
       c->held.count > 0 || !mirroring (c) || !c->peer_member)
     return;
-  tl_view_next (&view, &c->record.view, random_id (c), c->peer.node, c->node);
-  agree (c, KIND_HANDOVER, &view, &c->record.uuid);
+  agree_next (c, KIND_HANDOVER, c->peer.node, c->node);
 }
 
 /* The peer acts as primary; or that came to nothing, and where this node is

@@ -432,12 +432,6 @@ session_timers (struct tl_core *c)
   }
 }
 
-static uint64_t
-earlier (uint64_t a, uint64_t b)
-{
-  return a < b ? a : b;
-}
-
 uint64_t
 session_wake (const struct tl_core *c)
 {

@@ -22,7 +22,6 @@ verify_start (struct tl_core *c)
 {
   memset (&c->verify, 0, sizeof c->verify);
   c->verify.active = true;
-  c->verify.started = c->now;
   changed (c);
   say (c, "verify: comparing both copies");
 }
