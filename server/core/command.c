@@ -13,6 +13,15 @@ command_limit (const struct tl_core *c)
 
 /* ---- create ---- */
 
+/* The connection may just be made, or replaced by another. */
+static bool
+waits_for_peer (const struct tl_core *c, const struct tl_operation *command)
+{
+  return command->command == TL_CMD_CREATE && !(command->flags & TL_ALONE) &&
+         c->phase == PHASE_NONE && c->record.view.number == 0 &&
+         c->kept->data == TL_EMPTY;
+}
+
 static void
 create (struct tl_core *c, const struct tl_event *event, uint64_t *token)
 {
@@ -41,7 +50,8 @@ create (struct tl_core *c, const struct tl_event *event, uint64_t *token)
   }
   if (c->phase == PHASE_NONE && !single) {
     reply (c, token, TL_FAILED,
-           "the peer is not connected: wait for it, or create --alone");
+           "the peer did not connect within the deadline: start it, or create "
+           "--alone");
     return;
   }
   if (c->phase != PHASE_NONE && c->now < c->yielded) {
@@ -229,7 +239,7 @@ command (struct tl_core *c, const struct tl_event *event)
     reply (c, &token, TL_FAILED, "another command is under way: try again");
     return;
   }
-  if (c->agree.stage != STAGE_IDLE) {
+  if (c->agree.stage != STAGE_IDLE || waits_for_peer (c, &event->command)) {
     c->waiting = event->command;
     c->waiting_by = command_limit (c);
     return;
@@ -237,13 +247,17 @@ command (struct tl_core *c, const struct tl_event *event)
   run (c, event, &token);
 }
 
-/* The agreement that a command waited for has ended. */
+/* Runs the command that waits once the agreement has ended, or the peer is
+ * connected, that it waited for, or its time is up. */
 void
 command_waiting (struct tl_core *c)
 {
   struct tl_event event;
 
-  if (c->waiting.token == 0 || c->agree.stage != STAGE_IDLE)
+  if (c->waiting.token == 0)
+    return;
+  if (c->now < c->waiting_by &&
+      (c->agree.stage != STAGE_IDLE || waits_for_peer (c, &c->waiting)))
     return;
   event.type = TL_EV_COMMAND;
   event.command = c->waiting;
@@ -254,10 +268,6 @@ command_waiting (struct tl_core *c)
 void
 command_timers (struct tl_core *c)
 {
-  if (c->waiting.token != 0 && c->now >= c->waiting_by)
-    reply (c, &c->waiting.token, TL_FAILED,
-           "a view is just being agreed%s%s: try again",
-           c->trouble[0] != '\0' ? ": " : "", c->trouble);
   if (c->switchover_token != 0 &&
       c->now >= c->leaving_since + c->config.deadline + ARBITER_GRACE) {
     if (c->agree.stage == STAGE_IDLE)

@@ -217,6 +217,35 @@ START_TEST (lost_record_confirms_nothing)
 }
 END_TEST
 
+/* A connection that is just being made, or replaced, is no reason to refuse. */
+START_TEST (create_waits_for_the_peer)
+{
+  cluster_init (&c, TL_POLICY_ERROR);
+  cluster_start (&c, 0);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), -1);
+  cluster_pass (&c, DEADLINE / 2);
+  cluster_start (&c, 1);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_uint_eq (c.nodes[0].n_replies, 1);
+  ck_assert_int_eq (c.nodes[0].replies[0].status, TL_DONE);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_free (&c);
+
+  cluster_init (&c, TL_POLICY_ERROR);
+  cluster_start (&c, 0);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), -1);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, TL_ALONE),
+                    TL_FAILED); /* the first is under way */
+  cluster_pass (&c, 3 * DEADLINE);
+  ck_assert_uint_eq (c.nodes[0].n_replies, 2);
+  ck_assert_int_eq (c.nodes[0].replies[1].status, TL_FAILED);
+  ck_assert_ptr_nonnull (strstr (c.nodes[0].replies[1].text, "--alone"));
+  ck_assert_uint_eq (status_of (0)->view.number, 0);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, TL_ALONE), TL_DONE);
+  cluster_free (&c);
+}
+END_TEST
+
 /* V3: the arbiter made the first view, and its asker died before it knew. */
 START_TEST (create_is_asked_again_after_a_restart)
 {
@@ -308,5 +337,6 @@ UNIT_MAIN ("views", create_makes_two_members, arbiter_lets_one_go_on,
            arbiter_refuses_the_overtaken, unknown_answer_is_asked_again,
            view_is_stored_first, creates_that_cross, split_brain_is_held,
            join_of_a_target_that_died, lost_record_confirms_nothing,
-           create_is_asked_again_after_a_restart, arbiter_without_a_record,
-           discard_ends_a_split_brain, replaced_machine_joins)
+           create_waits_for_the_peer, create_is_asked_again_after_a_restart,
+           arbiter_without_a_record, discard_ends_a_split_brain,
+           replaced_machine_joins)
