@@ -26,55 +26,55 @@ class Failed(Exception):
 
 
 def run(command, cwd, what):
+    """Run what has to succeed."""
     done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         raise Failed(f"{what} failed:\n{done.stdout}")
 
 
+def look(command, cwd):
+    """Run what may find something: its exit status and its output."""
+    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True,
+                          errors="replace")
+    return done.returncode, done.stdout
+
+
+def copy(work, folders, files=(), extra="", options=()):
+    """Set up, in work/build, a project of copies: folders are built in their
+    order, after the lines of extra; files are only copied; options are for
+    meson setup.
+    """
+    for folder in folders:
+        shutil.copytree(ROOT / folder, work / folder)
+    for file in files:
+        (work / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / file, work / file)
+    (work / "meson.build").write_text(
+        PROJECT + extra + "inc = include_directories('server')\n" +
+        "".join(f"subdir('{folder}')\n" for folder in folders))
+    run(["meson", "setup", "build", *options], work, "meson setup")
+
+
 class Subject:
     """What is damaged and who is to notice.
 
-    folders are copied and, in this order, built, after the lines of extra;
-    files are only copied; damaged is the one that the patches change; program is the target;
-    look(work, clean) runs it: what was found, or None.
+    damaged is the folder that the patches change, which program is built of;
+    look(work, patch) runs it: what was found, or None. The patch is None
+    where no bug is planted. The rest is as in copy.
     """
 
-    def __init__(self, folders, damaged, program, patches, look, extra="",
-                 files=()):
+    def __init__(self, folders, damaged, program, look, extra="", files=()):
         self.folders = folders
         self.damaged = damaged
         self.program = program
-        self.patches = ROOT / patches
         self.look = look
         self.extra = extra
         self.files = files
 
-    def choose(self, parser, names):
-        patches = sorted(self.patches.glob("*.patch"))
-        if names:
-            patches = [self.patches / f"{name}.patch" for name in names]
-        for patch in patches:
-            if not patch.is_file():
-                parser.error(f"there is no {patch}")
-        if not patches:
-            parser.error(f"no patches in {self.patches}")
-        return patches
-
     def build(self, work):
         run(["ninja", "-C", "build", self.program], work, "the build")
-
-    def prepare(self, work):
-        for folder in self.folders:
-            shutil.copytree(ROOT / folder, work / folder)
-        for file in self.files:
-            (work / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / file, work / file)
-        (work / "meson.build").write_text(
-            PROJECT + self.extra + "inc = include_directories('server')\n" +
-            "".join(f"subdir('{folder}')\n" for folder in self.folders))
-        run(["meson", "setup", "build"], work, "meson setup")
-        self.build(work)
 
     def try_patch(self, work, patch):
         backup = work / "clean"
@@ -84,7 +84,7 @@ class Subject:
             run(["patch", "-p1", "--force", "--no-backup-if-mismatch", "-i",
                  str(patch)], work, f"patching with {patch.name}")
             self.build(work)
-            return self.look(work, False)
+            return self.look(work, patch)
         finally:
             # Fresh times, so that the next build sees every file that changed.
             for clean in backup.iterdir():
@@ -98,8 +98,9 @@ class Subject:
         with tempfile.TemporaryDirectory(prefix="twinlog-mutate-") as name:
             work = pathlib.Path(name)
             try:
-                self.prepare(work)
-                found = self.look(work, True)
+                copy(work, self.folders, self.files, self.extra)
+                self.build(work)
+                found = self.look(work, None)
                 if found:
                     raise Failed(f"without any bug planted: {found}")
                 for patch in patches:
@@ -115,3 +116,17 @@ class Subject:
                 return 1
         print(f"mutations {len(patches)}, caught {len(patches) - missed}")
         return 1 if missed else 0
+
+
+def choose(parser, folders, names):
+    """The patches of those names in the folders; all, where none is named."""
+    known = {}
+    for folder in folders:
+        for patch in sorted((ROOT / folder).glob("*.patch")):
+            known[patch.stem] = patch
+    for name in names:
+        if name not in known:
+            parser.error(f"there is no bug {name}")
+    if not known:
+        parser.error(f"no patches in {', '.join(folders)}")
+    return [known[name] for name in names or known]
