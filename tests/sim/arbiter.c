@@ -11,7 +11,9 @@ arbiter_reset (struct sim *sim)
   struct arbiter *arbiter = &sim->arbiter;
 
   arbiter->exists = false;
-  arbiter->down_until = 0;
+  arbiter->down_until = arbiter->slow_until = 0;
+  for (unsigned i = 0; i < NODES; i++)
+    arbiter->cut_until[i] = 0;
   arbiter->n = 0;
 }
 
@@ -68,7 +70,9 @@ arbiter_ask (struct sim *sim, struct node *node, const struct tl_action *action)
     sim_at (sim, ends, K_ANSWER, node, id, 1);
     return;
   }
-  if (rng_percent (rng, 5))
+  if (arbiter->slow_until > sim->now)
+    lands += rng_below (rng, sim->deadline * 2);
+  else if (rng_percent (rng, 5))
     lands += rng_below (rng, 300 * MS);
   sim_at (sim, lands, K_QUESTION, NULL, id, 0);
 }
@@ -82,7 +86,8 @@ arbiter_question (struct sim *sim, uint64_t id)
   struct node *node = &sim->nodes[question->node];
   bool lost_track = !node->alive || node->life != question->life;
 
-  if (arbiter->down_until > sim->now) {
+  if (arbiter->down_until > sim->now ||
+      arbiter->cut_until[question->node] > sim->now) {
     if (!lost_track && !question->silent)
       sim_at (sim, sim->now + rng_between (&sim->rng, MS, 100 * MS), K_ANSWER,
               node, id, 1);

@@ -105,27 +105,6 @@ send_frame (struct sim *sim, struct node *node, struct tl_action *action)
 }
 
 static void
-store_record (struct sim *sim, struct node *node)
-{
-  if (node->storing) {
-    sim_violate (sim, "%s stores its record while it stores it", node->name);
-    return;
-  }
-  node->storing = true;
-  node->writing = *tl_core_pending (node->core);
-  TRACE (sim, "%s:   store the record: %s, proposal %llu", node->name,
-         sim_view_text (&node->writing.view),
-         (unsigned long long)node->writing.proposal.number);
-
-  bool bad = node->disk_bad_until > sim->now &&
-             rng_percent (&sim->rng, 50 + sim->disk_failing);
-  uint64_t delay = rng_between (&sim->rng, 50, sim->disk_delay);
-
-  sim_at (sim, sim->now + delay, K_STORED, node, !bad, 0);
-  schedule_notice (sim, node);
-}
-
-static void
 run_one (struct sim *sim, struct node *node, struct tl_action *action,
          const struct tl_event *event)
 {
@@ -150,7 +129,7 @@ run_one (struct sim *sim, struct node *node, struct tl_action *action,
     network_dial (sim, node);
     break;
   case TL_DO_STORE:
-    store_record (sim, node);
+    disk_store (sim, node);
     break;
   case TL_DO_ASK:
     TRACE (sim, "%s:   ask the arbiter: %s for %s", node->name,
@@ -194,24 +173,22 @@ finish (struct sim *sim, struct node *node)
 }
 
 void
-executor_run (struct sim *sim, struct node *node, const struct tl_event *event)
+executor_act (struct sim *sim, struct node *node, const struct tl_event *event,
+              unsigned from, unsigned to)
 {
   struct tl_update *update = &sim->update;
 
-  if (update->n > TL_ACTIONS) {
-    sim_violate (sim, "%s: %u actions in one update", node->name, update->n);
-    return;
-  }
-  for (unsigned i = 0; i < update->n && !sim->violated; i++)
+  for (unsigned i = from; i < to && !sim->violated; i++)
     run_one (sim, node, &update->actions[i], event);
-  if (sim->violated)
-    return;
-  finish (sim, node);
+}
 
+void
+executor_arm (struct sim *sim, struct node *node)
+{
   uint64_t wake = UINT64_MAX;
 
-  if (update->wake != UINT64_MAX) {
-    wake = update->wake > node->clock ? update->wake - node->clock : 0;
+  if (node->wanted != UINT64_MAX) {
+    wake = node->wanted > node->clock ? node->wanted - node->clock : 0;
     if (wake < sim->now)
       wake = sim->now;
   }
@@ -225,4 +202,26 @@ executor_run (struct sim *sim, struct node *node, const struct tl_event *event)
     wake += rng_below (&sim->rng, wake == sim->now ? 500 : 2 * MS);
   if (wake != UINT64_MAX)
     sim_at (sim, wake, K_WAKE, node, node->wake_generation, 0);
+}
+
+void
+executor_answer (struct sim *sim, struct node *node)
+{
+  if (sim->violated)
+    return;
+  finish (sim, node);
+  node->wanted = sim->update.wake;
+  executor_arm (sim, node);
+}
+
+void
+executor_run (struct sim *sim, struct node *node, const struct tl_event *event)
+{
+  if (sim->update.n > TL_ACTIONS) {
+    sim_violate (sim, "%s: %u actions in one update", node->name,
+                 sim->update.n);
+    return;
+  }
+  executor_act (sim, node, event, 0, sim->update.n);
+  executor_answer (sim, node);
 }

@@ -20,10 +20,14 @@ heal_begin (struct sim *sim)
   schedule->heal_since = sim->now;
   schedule->heal_until = sim->now + 33 * sim->deadline + 3000 * MS;
   sim->network.corrupt = 0;
-  sim->arbiter.down_until = sim->now;
+  sim->arbiter.down_until = sim->arbiter.slow_until = sim->now;
+  sim->network.slow_until = sim->now;
   sim->arbiter.unknown = 0;
-  for (unsigned i = 0; i < NODES; i++)
-    sim->nodes[i].disk_bad_until = sim->now;
+  for (unsigned i = 0; i < NODES; i++) {
+    sim->nodes[i].disk_bad_until = sim->nodes[i].disk_slow_until = sim->now;
+    sim->nodes[i].halting = 0;
+    sim->arbiter.cut_until[i] = sim->now;
+  }
   sim->clients.paused_until = sim->now;
   sim->nodes[0].doomed = sim->nodes[1].doomed = false;
   sim_at (sim, sim->now + TICK, K_HEAL, NULL, 0, 0);
@@ -51,7 +55,7 @@ in_step (struct sim *sim)
     struct node *node = &sim->nodes[i];
 
     if (!node->alive || node->frozen_until > sim->now ||
-        sim->network.down_until[i] > sim->now)
+        node->deaf_until > sim->now || sim->network.down_until[i] > sim->now)
       return false;
 
     const struct tl_status *status = node_status (sim, node);
@@ -119,6 +123,7 @@ hopeless (struct sim *sim)
 
     if (!node->alive || sim->now < node->born + settled ||
         sim->now < node->frozen_until + settled ||
+        sim->now < node->deaf_until + settled ||
         sim->now < sim->network.down_until[i] + settled ||
         node_primary (sim, node) || good_copy (sim, node, newest))
       return false;

@@ -27,6 +27,9 @@ network_delay (struct sim *sim)
   struct network *net = &sim->network;
   uint64_t d = rng_between (&sim->rng, net->delay_min, net->delay_max);
 
+  if (net->slow_until > sim->now)
+    d += rng_below (&sim->rng, net->slow_by + 1);
+
   return rng_percent (&sim->rng, 2) ? d * 8 : d;
 }
 
@@ -325,6 +328,22 @@ network_down (struct sim *sim, unsigned directions, uint64_t until)
   for (unsigned i = 0; i < NODES; i++)
     if ((directions & (1u << i)) && sim->network.down_until[i] < until)
       sim->network.down_until[i] = until;
+}
+
+/* Fault: what node FROM has sent and will send on its connections is lost, and
+ * neither side is told.
+ */
+void
+network_lose (struct sim *sim, int from)
+{
+  struct network *net = &sim->network;
+
+  for (size_t i = net->live; i < net->n; i++)
+    for (unsigned e = 0; e < 2; e++)
+      if (net->conns[i]->ends[e].node == from) {
+        net->conns[i]->pipes[e].deaf = net->conns[i]->pipes[e].cut = true;
+        net->conns[i]->pipes[e].last = 0;
+      }
 }
 
 /* Does ENTRY have to stay under way?  Then it has been put back. */

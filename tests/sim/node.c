@@ -4,6 +4,7 @@
 #include "sim.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,7 +38,7 @@ node_start (struct sim *sim, struct node *node)
   node->clock = rng_between (&sim->rng, 1, UINT64_C (1) << 40);
   node->frozen_until = 0;
   node->storing = node->asking = node->dialling = false;
-  node->wake = UINT64_MAX;
+  node->wake = node->wanted = UINT64_MAX;
   node->spins = 0;
   node->next_conn = 0;
   node->admits = false;
@@ -46,6 +47,8 @@ node_start (struct sim *sim, struct node *node)
   node->stored_id = node->record.view.id;
   node->first = node->last = NULL;
   node->doomed = false;
+  node->deaf_until = 0;
+  node->halting = 0;
   ram_open (sim, node);
 
   struct tl_core_config config = {
@@ -89,19 +92,11 @@ gone (struct sim *sim, struct node *node, bool orderly, bool ram_lost)
   if (node->store)
     node->died_member = node_member (node);
 
-  /* A write of the record that was under way was made, or not. */
-  if (node->storing && rng_percent (&sim->rng, 50)) {
-    node->record = node->writing;
-    node->has_record = true;
-    sim_count (sim, T_RECORDS_TORN);
-    TRACE (sim, "%s: the record under way is on disk", node->name);
-  }
-  if (sim->forgetful && rng_percent (&sim->rng, 15)) {
-    node->has_record = false;
-    memset (&node->record, 0, sizeof node->record);
-    sim_count (sim, T_RECORDS_GONE);
-    TRACE (sim, "%s: the record is lost", node->name);
-  }
+  /* Where the RAM outlives the process, what takes both is the power. */
+  disk_crash (sim, node,
+              ram_lost && (sim->ram_kept || rng_percent (&sim->rng, 50)));
+  free (node->halted);
+  node->halted = NULL;
   node->alive = false;
   node->died = sim->now;
   network_node_died (sim, node, orderly);
@@ -150,6 +145,60 @@ die_halfway (struct sim *sim, struct node *node, const struct tl_event *event)
     schedule_crash (sim, node, "crashes in this step", false);
 }
 
+/* A step that others wait for is not torn apart. */
+static bool
+may_halt (const struct tl_event *event)
+{
+  return event->type != TL_EV_START && event->type != TL_EV_STOP &&
+         event->type != TL_EV_COMMAND;
+}
+
+/* The process is stopped in the middle of this step. */
+static void
+halt (struct sim *sim, struct node *node, const struct tl_event *event)
+{
+  unsigned n = sim->update.n;
+  struct halted *halted = malloc (sizeof *halted);
+
+  if (!halted)
+    abort ();
+  sim_count (sim, T_HALTS);
+  halted->next = rng_percent (&sim->rng, 50)
+                     ? n /* and only the answers are missing */
+                     : (unsigned)rng_below (&sim->rng, n + 1);
+  executor_act (sim, node, event, 0, halted->next);
+  halted->update = sim->update;
+  halted->event = *event;
+  if (event->type == TL_EV_FRAME) {
+    halted->frame = *event->frame.frame;
+    halted->event.frame.frame = &halted->frame;
+    if (event->frame.payload)
+      memcpy (halted->payload, event->frame.payload, halted->frame.payload);
+    halted->event.frame.payload = halted->payload;
+  }
+  node->halted = halted;
+  node->frozen_until =
+      sim->now + rng_between (&sim->rng, sim->deadline / 10, sim->deadline * 3);
+  sim_at (sim, node->frozen_until, K_RESUME, node, 0, 0);
+  TRACE (sim, "fault: %s is frozen in the middle of this step for %.0f ms",
+         node->name, (double)(node->frozen_until - sim->now) / 1000);
+}
+
+void
+node_resume (struct sim *sim, struct node *node)
+{
+  struct halted *halted = node->halted;
+
+  TRACE (sim, "%s: goes on with its step", node->name);
+  node->halted = NULL;
+  sim->update = halted->update;
+  executor_act (sim, node, &halted->event, halted->next, sim->update.n);
+  executor_answer (sim, node);
+  free (halted);
+  if (!sim->violated)
+    oracle_after_step (sim, node);
+}
+
 void
 node_step (struct sim *sim, struct node *node, struct tl_event *event)
 {
@@ -162,6 +211,10 @@ node_step (struct sim *sim, struct node *node, struct tl_event *event)
   tl_core_step (node->core, event, &sim->update);
   if (node->doomed) {
     die_halfway (sim, node, event);
+    return;
+  }
+  if (node->halting > 0 && --node->halting == 0 && may_halt (event)) {
+    halt (sim, node, event);
     return;
   }
   executor_run (sim, node, event);
@@ -184,31 +237,6 @@ node_wake (struct sim *sim, struct node *node, uint64_t generation)
     return;
   }
   TRACE (sim, "%s: time", node->name);
-  node_step (sim, node, &event);
-}
-
-void
-node_stored (struct sim *sim, struct node *node, bool ok)
-{
-  struct tl_event event = {.type = TL_EV_STORED};
-
-  /* A failed write has left the old record, or (where only the last fsync
-   * failed) the new one. */
-  if (ok || rng_percent (&sim->rng, 25)) {
-    node->record = node->writing;
-    node->has_record = true;
-  }
-  if (ok) {
-    node->stored_number = node->record.view.number;
-    node->stored_id = node->record.view.id;
-  }
-  sim_count (sim, ok ? T_RECORDS : T_RECORDS_FAILED);
-  node->storing = false;
-  event.stored.ok = ok;
-  event.stored.reason = ok ? NULL : "no space left on device";
-  TRACE (sim, "%s: record %s: %s", node->name,
-         ok ? "stored" : "could not be stored",
-         sim_view_text (&node->writing.view));
   node_step (sim, node, &event);
 }
 

@@ -38,6 +38,8 @@ enum kind {
   K_SCHEDULE,
   K_TAKEOVER, /* node */
   K_STRIKE,   /* a: node, b: its life */
+  K_LINK,     /* a: of a swizzle, b: until when it is down */
+  K_RESUME,   /* node: the rest of a step */
   K_HEAL
 };
 
@@ -69,6 +71,15 @@ struct op {
   unsigned char bytes[OP_BYTES];
 };
 
+/* A step whose process was stopped before it had carried everything out. */
+struct halted {
+  struct tl_update update;
+  struct tl_event event;
+  struct tl_frame frame;
+  unsigned next; /* action */
+  unsigned char payload[BLOCKS_MAX * TL_BLOCK];
+};
+
 struct node {
   int index;
   const char *name;
@@ -81,6 +92,9 @@ struct node {
   bool doomed;    /* it dies in its next step */
   uint64_t clock; /* what this life's monotonic clock is ahead of ours */
   uint64_t frozen_until;
+  uint64_t deaf_until;   /* what the peer sends is not looked at */
+  unsigned halting;      /* steps until it stops in the middle of one; 0: not */
+  struct halted *halted; /* such a step, NULL: none */
   uint64_t ram_born, ram_died; /* RAM may outlive the process */
   struct tl_kept kept;
   uint64_t kept_map[BLOCKS_MAX / 64 + 1];
@@ -88,16 +102,19 @@ struct node {
   struct tl_store *store;
 
   /* The disk, which outlives the node. */
-  bool has_record;
+  bool has_record; /* as a process reads it */
   struct tl_record record;
-  uint64_t disk_bad_until;
+  bool has_durable; /* as a power cut leaves it */
+  struct tl_record durable;
+  uint64_t disk_bad_until, disk_slow_until;
 
   /* Of this life: */
   bool storing; /* a TL_DO_STORE is under way ... */
   struct tl_record writing;
   bool asking; /* a TL_DO_ASK */
   bool dialling;
-  uint64_t wake; /* time, UINT64_MAX: none */
+  uint64_t wanted; /* by the core, in its own time */
+  uint64_t wake;   /* time, UINT64_MAX: none */
   uint64_t wake_generation;
   uint64_t last_wake;
   unsigned spins; /* wakes in a row without time going by */
@@ -145,8 +162,9 @@ struct network {
   size_t n, room, live;       /* conns below live are all gone */
   uint64_t down_until[NODES]; /* what that node sends stays under way */
   uint64_t delay_min, delay_max;
-  unsigned corrupt; /* of 10,000 frames */
-  bool corrupted;   /* it has happened */
+  uint64_t slow_until, slow_by; /* and by how much more */
+  unsigned corrupt;             /* of 10,000 frames */
+  bool corrupted;               /* it has happened */
 };
 
 /* Arbiter: arbiter.c */
@@ -169,7 +187,8 @@ struct arbiter {
   bool exists; /* the record */
   struct tl_uuid uuid;
   struct tl_view view;
-  uint64_t down_until;
+  uint64_t down_until, slow_until;
+  uint64_t cut_until[NODES]; /* from that node */
   struct question *questions;
   size_t n, room;
   unsigned unknown; /* of 100 answers */
@@ -243,6 +262,11 @@ enum fault {
   F_MEDDLE,
   F_PAUSE,
   F_TAKEOVER,
+  F_HALT,
+  F_DEAFEN,
+  F_SLOW,
+  F_SWIZZLE,
+  F_CLOCK,
   FAULTS
 };
 

@@ -71,7 +71,8 @@ lose (struct sim *sim, struct node *node, bool stop)
 {
   struct node *other = node_other (sim, node);
 
-  if (!node->alive || (!sim->schedule.created && !sim->schedule.early))
+  if (!node->alive || (!sim->schedule.created && !sim->schedule.early) ||
+      (stop && node->halted))
     return;
   if (sim->ram_kept && (stop || rng_percent (&sim->rng, 70))) {
     kill_process (sim, node, stop);
@@ -90,39 +91,6 @@ lose (struct sim *sim, struct node *node, bool stop)
           K_RESTART, NULL, (uint64_t)node->index, node->life);
 }
 
-static void
-freeze (struct sim *sim, struct node *node)
-{
-  uint64_t span =
-      rng_between (&sim->rng, sim->deadline / 10, sim->deadline * 3);
-
-  if (!node->alive || node->frozen_until > sim->now)
-    return;
-  sim_count (sim, T_FREEZES);
-  node->frozen_until = sim->now + span;
-
-  /* Its clients' requests may be faster than what else has piled up. */
-  if (rng_percent (&sim->rng, 60))
-    sim_at (sim, node->frozen_until, K_THAW, NULL, (uint64_t)node->index,
-            node->life);
-  TRACE (sim, "fault: %s is frozen for %.0f ms", node->name,
-         (double)span / 1000);
-}
-
-static void
-link_down (struct sim *sim, unsigned directions)
-{
-  uint64_t span =
-      rng_between (&sim->rng, sim->deadline / 20, sim->deadline * 3);
-
-  sim_count (sim, directions == 3 ? T_LINK_DOWN : T_ONE_WAY);
-  TRACE (sim, "fault: link down for %.0f ms, direction %u", (double)span / 1000,
-         directions);
-  network_down (sim, directions, sim->now + span);
-  if (rng_percent (&sim->rng, 40))
-    network_cut (sim, -1);
-}
-
 /* The primary lives but cannot be reached, and the other node is promoted: the
  * arbiter decides between them.
  */
@@ -136,18 +104,21 @@ schedule_takeover (struct sim *sim, struct node *primary)
       !other->alive)
     return;
   sim_count (sim, T_TAKEOVERS);
-  switch (rng_below (rng, 4)) {
+  switch (rng_below (rng, 5)) {
   case 0:
-    freeze (sim, primary);
+    fault_freeze (sim, primary);
     break;
   case 1:
-    network_cut (sim, primary->index);
+    fault_halt (sim, primary);
     break;
   case 2:
-    link_down (sim, 3);
+    network_cut (sim, primary->index);
+    break;
+  case 3:
+    fault_link (sim, 3);
     break;
   default:
-    link_down (sim, (unsigned)rng_between (rng, 1, 2));
+    fault_link (sim, (unsigned)rng_between (rng, 1, 2));
     break;
   }
   for (unsigned i = 0; i < 4; i++)
@@ -190,7 +161,7 @@ schedule_strike (struct sim *sim, struct node *node)
   if (sim->schedule.stage != HEAL_NO || !node->alive)
     return;
   sim_count (sim, T_AIMED);
-  switch (rng_below (&sim->rng, 6)) {
+  switch (rng_below (&sim->rng, 8)) {
   case 0:
     lose (sim, node, rng_percent (&sim->rng, 20));
     break;
@@ -201,10 +172,16 @@ schedule_strike (struct sim *sim, struct node *node)
     network_cut (sim, rng_percent (&sim->rng, 50) ? -1 : node->index);
     break;
   case 3:
-    link_down (sim, (unsigned)rng_between (&sim->rng, 1, 3));
+    fault_link (sim, (unsigned)rng_between (&sim->rng, 1, 3));
     break;
   case 4:
-    node->disk_bad_until = sim->now + rng_below (&sim->rng, sim->deadline);
+    fault_disk (sim, node);
+    break;
+  case 5:
+    fault_halt (sim, node);
+    break;
+  case 6:
+    fault_swizzle (sim);
     break;
   default:
     operators_meddle (sim);
@@ -260,24 +237,34 @@ strike (struct sim *sim)
     network_cut (sim, -1);
     break;
   case F_DOWN:
-    link_down (sim, 3);
+    fault_link (sim, 3);
     break;
   case F_ONE_WAY:
-    link_down (sim, (unsigned)rng_between (rng, 1, 2));
+    fault_link (sim, (unsigned)rng_between (rng, 1, 2));
     break;
   case F_FREEZE:
-    freeze (sim, any);
+    fault_freeze (sim, any);
     break;
   case F_DISK:
-    any->disk_bad_until = sim->now + rng_below (rng, sim->deadline);
-    TRACE (sim, "fault: disk of %s is bad", any->name);
+    fault_disk (sim, any);
     break;
   case F_ARBITER:
-    if (!sim->with_arbiter)
-      break;
-    sim_count (sim, T_ARBITER_DOWN);
-    sim->arbiter.down_until = sim->now + rng_below (rng, sim->deadline * 2);
-    TRACE (sim, "fault: the arbiter is down");
+    fault_arbiter (sim);
+    break;
+  case F_HALT:
+    fault_halt (sim, any);
+    break;
+  case F_DEAFEN:
+    fault_deafen (sim, any);
+    break;
+  case F_SLOW:
+    fault_slow (sim);
+    break;
+  case F_SWIZZLE:
+    fault_swizzle (sim);
+    break;
+  case F_CLOCK:
+    fault_clock (sim, any);
     break;
   case F_MEDDLE:
     operators_meddle (sim);

@@ -40,9 +40,10 @@ weigh (struct sim *sim)
   static const unsigned usual[FAULTS] = {
       [F_NOTHING] = 20,  [F_CRASH_PRIMARY] = 12, [F_CRASH_SECONDARY] = 8,
       [F_STOP] = 3,      [F_CUT] = 12,           [F_DOWN] = 8,
-      [F_ONE_WAY] = 6,   [F_FREEZE] = 5,         [F_DISK] = 4,
+      [F_ONE_WAY] = 6,   [F_FREEZE] = 5,         [F_DISK] = 7,
       [F_ARBITER] = 6,   [F_MEDDLE] = 10,        [F_PAUSE] = 6,
-      [F_TAKEOVER] = 10,
+      [F_TAKEOVER] = 10, [F_HALT] = 6,           [F_DEAFEN] = 4,
+      [F_SLOW] = 3,      [F_SWIZZLE] = 4,        [F_CLOCK] = 3,
   };
 
   memcpy (schedule->weights, usual, sizeof usual);

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void
 sim_violate (struct sim *sim, const char *format, ...)
@@ -28,12 +29,20 @@ reaches (struct sim *sim, const struct entry *entry)
 
   if (!node->alive || node->life != entry->life)
     return false;
-  if (node->frozen_until <= sim->now)
+
+  uint64_t until = node->frozen_until;
+
+  /* What the peer has sent, and the answer to it. */
+  if ((entry->kind == K_ARRIVE || entry->kind == K_FIN ||
+       entry->kind == K_BATCH_END) &&
+      node->deaf_until > until)
+    until = node->deaf_until;
+  if (until <= sim->now && (!node->halted || entry->kind == K_RESUME))
     return true;
 
   struct entry again = *entry;
 
-  again.time = node->frozen_until;
+  again.time = until;
   queue_push (&sim->queue, &again);
   return false;
 }
@@ -67,7 +76,7 @@ dispatch (struct sim *sim, const struct entry *entry)
     node_step (sim, node, &event);
     break;
   case K_STORED:
-    node_stored (sim, node, entry->a != 0);
+    disk_stored (sim, node, entry->a != 0);
     break;
   case K_QUESTION:
     arbiter_question (sim, entry->a);
@@ -106,6 +115,12 @@ dispatch (struct sim *sim, const struct entry *entry)
     if (node->life == entry->b)
       schedule_strike (sim, node);
     break;
+  case K_LINK:
+    fault_link_stops (sim, (unsigned)entry->a, entry->b);
+    break;
+  case K_RESUME:
+    node_resume (sim, node);
+    break;
   case K_HEAL:
     heal_tick (sim);
     break;
@@ -126,12 +141,15 @@ end (struct sim *sim)
     }
     tl_core_free (node->core);
     node->core = NULL;
+    free (node->halted);
+    node->halted = NULL;
     node->alive = false;
     ram_lose (sim, node);
   }
   sim->totals[T_RESYNCS_FULL] += full;
   sim->totals[T_RESYNCS_PARTIAL] += resyncs - full;
   sim->totals[T_EVENTS] += sim->events;
+  sim->totals[T_TIME] += sim->now; /* microseconds, until it is printed */
   sim->totals[T_STEPS] += sim->steps;
   sim_count (sim, T_SEEDS);
   if (sim->oracle.promotions)

@@ -117,6 +117,7 @@ void network_node_died (struct sim *sim, struct node *node, bool orderly);
 /* Faults: see network.c. */
 bool network_cut (struct sim *sim, int deaf_node);
 void network_down (struct sim *sim, unsigned directions, uint64_t until);
+void network_lose (struct sim *sim, int from);
 
 /* For wire.c: a random delay; an end that is no more; let an end know; a
  * connection's number; the connection that a node calls ID. */
@@ -154,11 +155,11 @@ void node_start (struct sim *sim, struct node *node);
 void node_kill (struct sim *sim, struct node *node, const char *how,
                 bool ram_lost);
 void node_stop (struct sim *sim, struct node *node);
-/* Tell the core what happened, do what it says, check.  The rest: a timer is
- * due; a write of the record has ended. */
+/* Tell the core what happened, do what it says, check; a timer is due. */
 void node_step (struct sim *sim, struct node *node, struct tl_event *event);
 void node_wake (struct sim *sim, struct node *node, uint64_t generation);
-void node_stored (struct sim *sim, struct node *node, bool ok);
+/* The step in which it was halted goes on. */
+void node_resume (struct sim *sim, struct node *node);
 /* What status shows, and what follows from it; of a live node. */
 const struct tl_status *node_status (struct sim *sim, struct node *node);
 bool node_member (const struct node *node);
@@ -171,6 +172,13 @@ node_other (struct sim *sim, const struct node *node)
   return &sim->nodes[!node->index];
 }
 
+/* disk.c: see there */
+void disk_store (struct sim *sim, struct node *node);
+void disk_stored (struct sim *sim, struct node *node, bool ok);
+void disk_crash (struct sim *sim, struct node *node, bool power);
+void disk_power_cut (struct sim *sim, struct node *node);
+void disk_load (struct node *node);
+
 /* ram.c */
 void ram_open (struct sim *sim, struct node *node);
 void ram_lose (struct sim *sim, struct node *node);
@@ -178,6 +186,12 @@ void ram_lose (struct sim *sim, struct node *node);
 /* executor.c: carry out sim->update in its order, as core.h demands. */
 void executor_run (struct sim *sim, struct node *node,
                    const struct tl_event *event);
+/* The same in parts: actions from one on and up to another; the answers. */
+void executor_act (struct sim *sim, struct node *node,
+                   const struct tl_event *event, unsigned from, unsigned to);
+void executor_answer (struct sim *sim, struct node *node);
+/* Let it be woken when it wants to be, by its clock as it is now. */
+void executor_arm (struct sim *sim, struct node *node);
 
 /* oracle.c */
 void oracle_reset (struct sim *sim);
@@ -214,6 +228,18 @@ void clients_done (struct sim *sim, struct op *op);
 void clients_node_died (struct sim *sim, struct node *node);
 unsigned clients_attached (struct sim *sim, const struct node *node);
 bool clients_final_read (struct sim *sim, struct node *node, unsigned block);
+
+/* faults.c: see there */
+void fault_freeze (struct sim *sim, struct node *node);
+void fault_halt (struct sim *sim, struct node *node);
+void fault_deafen (struct sim *sim, struct node *node);
+void fault_slow (struct sim *sim);
+void fault_link (struct sim *sim, unsigned directions);
+void fault_swizzle (struct sim *sim);
+void fault_link_stops (struct sim *sim, unsigned link, uint64_t until);
+void fault_clock (struct sim *sim, struct node *node);
+void fault_disk (struct sim *sim, struct node *node);
+void fault_arbiter (struct sim *sim);
 
 /* setup.c */
 void schedule_reset (struct sim *sim);

@@ -9,11 +9,14 @@ static const struct {
   bool section; /* a blank line before it */
 } lines[] = {
     {T_EVENTS, "events", false},
+    {T_TIME, "seconds of simulated time", false},
     {T_STEPS, "steps of a core", false},
     {T_CUTS, "connections cut", true},
     {T_HALF_OPEN, "connections cut, noticed on one side", false},
     {T_LINK_DOWN, "link down for a while", false},
     {T_ONE_WAY, "link down in one direction", false},
+    {T_ONE_WAY_LOSS, "of these with loss", false},
+    {T_SWIZZLES, "swizzles", false},
     {T_CORRUPTED, "frames with a changed byte", false},
     {T_DIALS_FAILED, "dials that failed", false},
     {T_CRASHES, "crashes, RAM lost", false},
@@ -22,11 +25,20 @@ static const struct {
     {T_STOPS, "orderly stops", false},
     {T_RESTARTS, "restarts", false},
     {T_FREEZES, "nodes frozen", false},
+    {T_HALTS, "nodes frozen in the middle of a step", false},
+    {T_APPLY_FROZEN, "apply paths frozen, heartbeats sent", false},
+    {T_SLOW, "links slow for a while", false},
+    {T_CLOCK_JUMPS, "clocks that jumped", false},
     {T_AIMED, "faults aimed at a telling moment", false},
     {T_RECORDS_FAILED, "records that could not be stored", false},
-    {T_RECORDS_TORN, "crashes with a record under way that landed", false},
+    {T_RECORDS_SLOW, "records stored late", false},
+    {T_RECORDS_LANDED, "crashes with a record under way that landed", false},
+    {T_RECORDS_CUT_OFF, "crashes with a record under way that did not", false},
+    {T_RECORDS_REVERTED, "power cuts that brought an old record back", false},
     {T_RECORDS_GONE, "crashes with the record lost too", false},
     {T_ARBITER_DOWN, "arbiter down for a while", false},
+    {T_ARBITER_SLOW, "arbiter slow for a while", false},
+    {T_ARBITER_CUT, "arbiter out of reach of one node", false},
     {T_UNKNOWN_SWAPPED, "answers unknown, swapped", false},
     {T_UNKNOWN_NOT_SWAPPED, "answers unknown, not swapped", false},
     {T_SWAPS_LATE, "swaps that landed after their asker gave up", false},
@@ -60,8 +72,13 @@ static const struct {
 void
 totals_print (const uint64_t totals[TOTALS])
 {
-  for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)
+  for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++) {
+    uint64_t n = totals[lines[i].total];
+
+    if (lines[i].total == T_TIME)
+      n /= 1000 * MS;
     printf ("%s%12llu  %s\n", lines[i].section ? "\n" : "",
-            (unsigned long long)totals[lines[i].total], lines[i].name);
+            (unsigned long long)n, lines[i].name);
+  }
   putchar ('\n');
 }

@@ -143,7 +143,7 @@ wire_take (struct sim *sim, struct conn *conn, unsigned from)
   bool any = false;
 
   while (end->state == END_OPEN && pipe->arrived >= TL_FRAME_SIZE &&
-         !sim->violated) {
+         !node->halted && !sim->violated) {
     const unsigned char *bytes = pipe->bytes + pipe->start;
     struct tl_frame frame;
     const char *reason = tl_frame_decode (&frame, bytes, sim->size);
@@ -179,6 +179,19 @@ wire_take (struct sim *sim, struct conn *conn, unsigned from)
       pipe->start += TL_FRAME_SIZE + frame.payload;
       pipe->arrived -= TL_FRAME_SIZE + frame.payload;
     }
+  }
+  if (node->halted && !sim->violated) {
+    /* The rest comes when it goes on. */
+    struct entry rest = {.time = node->frozen_until,
+                         .kind = K_ARRIVE,
+                         .node = node->index,
+                         .life = node->life,
+                         .a = network_number (&sim->network, conn),
+                         .b = from};
+
+    queue_push (&sim->queue, &rest);
+    sim_at (sim, node->frozen_until, K_BATCH_END, node, 0, 0);
+    return;
   }
   if (!any || sim->violated)
     return;

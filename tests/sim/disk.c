@@ -1,0 +1,125 @@
+/* The disk with a node's state file, as server/state uses it: the new record is
+ * written beside the old one, renamed over it, and made durable.  So there is
+ * the old record or the new one and never a mix; but what a process reads back
+ * after a failure, or a crash between the last two, may not be durable yet, and
+ * a power cut may bring the old one back.  Operators have accidents too.
+ */
+#include "sim.h"
+
+#include <string.h>
+
+/* RECORD is what a process reads from now on. */
+static void
+put (struct node *node, const struct tl_record *record, bool durable)
+{
+  node->record = *record;
+  node->has_record = true;
+  if (durable) {
+    node->durable = *record;
+    node->has_durable = true;
+  }
+}
+
+/* The core wants its record stored. */
+void
+disk_store (struct sim *sim, struct node *node)
+{
+  struct rng *rng = &sim->rng;
+
+  if (node->storing) {
+    sim_violate (sim, "%s stores its record while it stores it", node->name);
+    return;
+  }
+  node->storing = true;
+  node->writing = *tl_core_pending (node->core);
+  TRACE (sim, "%s:   store the record: %s, proposal %llu", node->name,
+         sim_view_text (&node->writing.view),
+         (unsigned long long)node->writing.proposal.number);
+
+  bool bad = node->disk_bad_until > sim->now &&
+             rng_percent (rng, 50 + sim->disk_failing);
+  uint64_t delay = rng_between (rng, 50, sim->disk_delay);
+
+  if (node->disk_slow_until > sim->now) {
+    sim_count (sim, T_RECORDS_SLOW);
+    delay += rng_below (rng, 2 * sim->deadline);
+  }
+  sim_at (sim, sim->now + delay, K_STORED, node, !bad, 0);
+  schedule_notice (sim, node);
+}
+
+/* A write of the record has ended, well or with an error. */
+void
+disk_stored (struct sim *sim, struct node *node, bool ok)
+{
+  struct tl_event event = {.type = TL_EV_STORED};
+
+  /* Where only the last step failed, the new record is there all the same. */
+  if (ok || rng_percent (&sim->rng, 25))
+    put (node, &node->writing, ok || rng_percent (&sim->rng, 50));
+  if (ok) {
+    node->stored_number = node->record.view.number;
+    node->stored_id = node->record.view.id;
+  }
+  sim_count (sim, ok ? T_RECORDS : T_RECORDS_FAILED);
+  node->storing = false;
+  event.stored.ok = ok;
+  event.stored.reason = ok ? NULL : "no space left on device";
+  TRACE (sim, "%s: record %s: %s", node->name,
+         ok ? "stored" : "could not be stored",
+         sim_view_text (&node->writing.view));
+  node_step (sim, node, &event);
+}
+
+/* The node has died, by a POWER cut or not. */
+void
+disk_crash (struct sim *sim, struct node *node, bool power)
+{
+  struct rng *rng = &sim->rng;
+
+  /* A write of the record that was under way was made, or not. */
+  if (node->storing && rng_percent (rng, 50)) {
+    put (node, &node->writing, power || rng_percent (rng, 50));
+    sim_count (sim, T_RECORDS_LANDED);
+    TRACE (sim, "%s: the record under way is on disk", node->name);
+  } else if (node->storing) {
+    sim_count (sim, T_RECORDS_CUT_OFF);
+  }
+  if (power)
+    disk_power_cut (sim, node);
+  if (sim->forgetful && rng_percent (rng, 15)) {
+    /* Somebody removes it; or it cannot be read, and is moved away. */
+    node->has_record = node->has_durable = false;
+    memset (&node->record, 0, sizeof node->record);
+    sim_count (sim, T_RECORDS_GONE);
+    TRACE (sim, "%s: the record is lost", node->name);
+  }
+}
+
+/* What was read back and not durable is there after the cut, or not. */
+void
+disk_power_cut (struct sim *sim, struct node *node)
+{
+  if (node->has_record == node->has_durable &&
+      memcmp (&node->record, &node->durable, sizeof node->record) == 0)
+    return;
+  if (rng_percent (&sim->rng, 30)) {
+    node->durable = node->record;
+    node->has_durable = node->has_record;
+    return;
+  }
+  sim_count (sim, T_RECORDS_REVERTED);
+  TRACE (sim, "%s: the old record is back: %s for %s", node->name,
+         sim_view_text (&node->durable.view),
+         sim_view_text (&node->record.view));
+  node->record = node->durable;
+  node->has_record = node->has_durable;
+}
+
+/* A process starts: what it reads it makes durable first. */
+void
+disk_load (struct node *node)
+{
+  node->durable = node->record;
+  node->has_durable = node->has_record;
+}
