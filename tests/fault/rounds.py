@@ -80,10 +80,16 @@ def same_stores(both):
 
 
 class Longest:
-    """The longest time from the issue of a request to its end."""
+    """The longest time from the issue of a request to its end.
+
+    Of a request that ended while the test did something else it is not known
+    when: the time since the last look does not count.
+    """
 
     def __init__(self):
         self.seconds = 0.0
+        self.looked = time.monotonic()
+        self.unseen = 0.0
 
     def watch(self, client):
         """Measure every request that CLIENT issues from now on."""
@@ -94,8 +100,32 @@ class Longest:
             ended = ending(done)
 
             def measured(error):
-                self.seconds = max(self.seconds, time.monotonic() - began)
+                self.seconds = max(self.seconds, time.monotonic() - began
+                                   - self.unseen)
                 return ended(error)
             return measured
         client.ending = timed
+        client.handle = Watched(client.handle, self)
         return client
+
+
+class Watched:
+    """A libnbd handle that tells LONGEST how long nobody has looked."""
+
+    def __init__(self, handle, longest):
+        self.handle = handle
+        self.longest = longest
+
+    def __getattr__(self, name):
+        return getattr(self.handle, name)
+
+    def poll(self, timeout):
+        longest, came = self.longest, 0
+        longest.unseen = time.monotonic() - longest.looked
+        while self.handle.poll(0) > 0:
+            came = 1
+        longest.unseen = 0.0
+        try:
+            return came or self.handle.poll(timeout)
+        finally:
+            longest.looked = time.monotonic()
