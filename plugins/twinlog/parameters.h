@@ -28,6 +28,7 @@ enum tl_key {
   TL_KEY_READS,
   TL_KEY_AUTO_PROMOTE,
   TL_KEY_RESYNC_RATE,
+  TL_KEY_NOTIFY,
   TL_KEYS
 };
 
@@ -58,6 +59,7 @@ struct tl_parameters {
   const char *state;   /* absolute */
   const char *store;   /* absolute, or NULL */
   const char *arbiter; /* or NULL */
+  const char *notify;  /* or NULL */
   bool lock;
   bool reads_local;
   bool auto_promote;

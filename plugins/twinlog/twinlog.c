@@ -89,7 +89,8 @@ twinlog_config_complete (void)
   "auto-promote=on|off\n"                                                      \
   "                   Ask the arbiter for the primary role when the primary\n" \
   "                   has been away for the deadline (off).\n"                 \
-  "resync-rate=RATE   Bytes a second that a resync sends at most (0: all)."
+  "resync-rate=RATE   Bytes a second that a resync sends at most (0: all).\n"  \
+  "notify=COMMAND     Run at each change of role, data state or link."
 
 static void
 twinlog_dump_plugin (void)
@@ -121,6 +122,7 @@ twinlog_get_ready (void)
                                         .auto_promote = parameters.auto_promote,
                                         .resync_rate = parameters.resync_rate,
                                         .arbiter = parameters.arbiter,
+                                        .notify = parameters.notify,
                                         .deadline = parameters.deadline,
                                         .log = tl_log_line,
                                         .progress = tl_log_progress};

@@ -241,6 +241,14 @@ parse_arbiter (struct tl_parameters *p, const char *text, char *space,
   return NULL;
 }
 
+static const char *
+parse_notify (struct tl_parameters *p, const char *text, char *space,
+              size_t space_size)
+{
+  p->notify = text;
+  return NULL;
+}
+
 /* Seconds with up to six decimals; by hand, so that no locale changes it. */
 static const char *
 parse_deadline (struct tl_parameters *p, const char *text, char *space,
@@ -288,4 +296,5 @@ const struct tl_parameter tl_parameter_table[TL_KEYS] = {
     [TL_KEY_READS] = {"reads", parse_reads, false},
     [TL_KEY_AUTO_PROMOTE] = {"auto-promote", parse_auto_promote, false},
     [TL_KEY_RESYNC_RATE] = {"resync-rate", parse_resync_rate, false},
+    [TL_KEY_NOTIFY] = {"notify", parse_notify, false},
 };

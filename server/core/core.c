@@ -112,6 +112,12 @@ changed (struct tl_core *c)
   c->changed = c->now;
 }
 
+uint64_t
+tl_core_changed (const struct tl_core *c)
+{
+  return c->changed;
+}
+
 /* ---- Life ---- */
 
 /* Find or make what is kept with the RAM.  What was under way when an earlier

@@ -327,6 +327,9 @@ struct tl_status {
 void tl_core_status (const struct tl_core *core, uint64_t now,
                      struct tl_status *status);
 
+/* When status last changed in a way that an operator cares about. */
+uint64_t tl_core_changed (const struct tl_core *core);
+
 const char *tl_role_name (enum tl_role role);
 const char *tl_disk_name (enum tl_disk disk);
 const char *tl_link_name (enum tl_link link);

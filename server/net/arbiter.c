@@ -1,11 +1,8 @@
 /* The arbiter: a command of the operator's, run for each compare-and-swap.
  *
- * posix_spawn and a wait on a thread of libuv's pool, not uv_spawn: that would
- * install a handler for SIGCHLD in a process that is nbdkit's, not ours.
- *
- * The command is a process group of its own, so that all of it can be killed
- * when the time is up.  It gets the records as arguments, never as text that a
- * shell would read.
+ * The wait is on a thread of libuv's pool.  The command is a process group of
+ * its own, so that all of it can be killed when the time is up.  It gets the
+ * records as arguments, never as text that a shell would read.
  */
 #include "net/net.h"
 
@@ -15,7 +12,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +20,6 @@
 #include <unistd.h>
 
 #define LIMIT_MOST 10000000 /* microseconds */
-
-extern char **environ;
 
 /* What the command prints. */
 struct output {
@@ -47,35 +41,6 @@ unknown (struct tl_arbiter *arbiter, const char *format, ...)
   va_start (arguments, format);
   vsnprintf (arbiter->reason, sizeof arbiter->reason, format, arguments);
   va_end (arguments);
-}
-
-/* Start the command, its output going to OUT and ERR.  0 or an errno value. */
-static int
-spawn (char *const arguments[], int out, int err, pid_t *child)
-{
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  sigset_t none, defaults;
-  int error;
-
-  sigemptyset (&none);
-  sigfillset (&defaults);
-  posix_spawn_file_actions_init (&actions);
-  posix_spawnattr_init (&attributes);
-  posix_spawn_file_actions_addopen (&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2 (&actions, out, 1);
-  posix_spawn_file_actions_adddup2 (&actions, err, 2);
-  posix_spawnattr_setflags (&attributes, POSIX_SPAWN_SETPGROUP |
-                                             POSIX_SPAWN_SETSIGMASK |
-                                             POSIX_SPAWN_SETSIGDEF);
-  posix_spawnattr_setpgroup (&attributes, 0);
-  posix_spawnattr_setsigmask (&attributes, &none);
-  posix_spawnattr_setsigdefault (&attributes, &defaults);
-  error =
-      posix_spawn (child, "/bin/sh", &actions, &attributes, arguments, environ);
-  posix_spawnattr_destroy (&attributes);
-  posix_spawn_file_actions_destroy (&actions);
-  return error;
 }
 
 /* Take what has come; false at the end of it. */
@@ -185,7 +150,7 @@ start (struct tl_arbiter *arbiter, char *const arguments[], int out, int err,
   /* The lock is held meanwhile, so that an end cannot miss the child. */
   pthread_mutex_lock (&arbiter->child_lock);
   if (!arbiter->ended)
-    error = spawn (arguments, out, err, child);
+    error = tl_spawn (arguments, environ, out, err, child);
   if (!error)
     arbiter->child = *child;
   pthread_mutex_unlock (&arbiter->child_lock);

@@ -211,6 +211,10 @@ step_once (struct tl_node *node, struct tl_event *event)
     tl_call_end (node, request);
   }
   node->wake = update->wake;
+  if (node->notify_command && tl_core_changed (node->core) == event->now) {
+    node->notify.wanted = true;
+    tl_poke (node);
+  }
 }
 
 void

@@ -123,8 +123,10 @@ end (struct tl_node *node)
     tl_control_end_all (node);
   }
   tl_conn_end_all (node);
+  tl_notify_end (node);
   if (!node->closing && !node->conns && tl_control_idle (node) &&
-      !node->persist.busy && !node->arbiter.busy && !node->log_queue.busy) {
+      !node->persist.busy && !node->arbiter.busy && !node->notify.busy &&
+      !node->log_queue.busy) {
     node->closing = true;
     close_handles (node);
   }
@@ -141,6 +143,7 @@ tl_turn (struct tl_node *node)
   tl_conn_turn (node);
   tl_persist_turn (node);
   tl_arbiter_turn (node);
+  tl_notify_turn (node);
   tl_log_turn (node);
   tl_lock (node);
   over = node->over;

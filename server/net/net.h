@@ -288,6 +288,36 @@ void tl_arbiter_end (struct tl_node *node);
 void tl_arbiter_run (struct tl_arbiter *arbiter, const char *command,
                      const char *volume, uint64_t limit);
 
+/* Start the words of ARGUMENTS with the shell, as a process group of its own,
+ * its output going to OUT and ERR.  0 or an errno value.
+ */
+int tl_spawn (char *const arguments[], char *const environment[], int out,
+              int err, pid_t *child);
+
+#define TL_NOTIFY_WORDS 17
+#define TL_NOTIFY_TEXT 160 /* longer than a control path and its name */
+
+struct tl_notify {
+  bool wanted; /* (lock) something has changed */
+
+  /* (loop), and the work's while that runs */
+  bool busy;    /* until the command has ended */
+  bool watched; /* the handle is open */
+  uv_work_t work;
+  uv_poll_t poll;
+  struct tl_status told; /* to the last one, or what the node began as */
+  unsigned n_text;
+  char text[TL_NOTIFY_WORDS][TL_NOTIFY_TEXT];
+  pid_t child;
+  int pidfd;
+  int error; /* errno value of the start */
+};
+
+void tl_notify_turn (struct tl_node *node);
+
+/* Leave the command that runs to itself. */
+void tl_notify_end (struct tl_node *node);
+
 #define TL_LOG_LINES 64
 #define TL_LOG_LINE 512
 
@@ -324,7 +354,7 @@ struct tl_node {
   char volume[TL_NAME_SIZE], name[TL_NAME_SIZE];
   uint64_t size, deadline;
   enum tl_policy policy;
-  char *state, *control, *arbiter_command;
+  char *state, *control, *arbiter_command, *notify_command;
   void (*log) (void *opaque, bool error, const char *line);
   void *opaque;
   struct tl_address listen_address, peer_address;
@@ -362,6 +392,7 @@ struct tl_node {
   struct tl_control_client control_clients[TL_CONTROL_CLIENTS];
   struct tl_persist persist;
   struct tl_arbiter arbiter;
+  struct tl_notify notify;
   struct tl_latency write_latency, read_latency; /* atomic */
 
   /* (loop) */

@@ -83,8 +83,11 @@ copy_strings (struct tl_node *node, const struct tl_node_config *config)
   node->control = tl_path_absolute (config->control);
   if (config->arbiter)
     node->arbiter_command = strdup (config->arbiter);
+  if (config->notify)
+    node->notify_command = strdup (config->notify);
   return node->state && node->control &&
-                 (!config->arbiter || node->arbiter_command)
+                 (!config->arbiter || node->arbiter_command) &&
+                 (!config->notify || node->notify_command)
              ? 0
              : -1;
 }
@@ -220,6 +223,7 @@ free_node (struct tl_node *node)
   free (node->state);
   free (node->control);
   free (node->arbiter_command);
+  free (node->notify_command);
   pthread_cond_destroy (&node->changed);
   pthread_mutex_destroy (&node->arbiter.child_lock);
   pthread_mutex_destroy (&node->lock);
@@ -293,7 +297,7 @@ ask_for_privileges (struct tl_node *node)
 }
 
 /* An ignored SIGCHLD, inherited from whoever started the process, would lose
- * the exit status of the arbiter.
+ * the exit status of the arbiter and of notify's command.
  */
 static void
 restore_sigchld (void)
@@ -334,11 +338,12 @@ tl_node_start (struct tl_node *node, char *error, size_t error_size)
       tl_loop_init (node, error, error_size) == -1)
     return -1;
   node->loop_ready = true;
-  if (node->arbiter_command)
+  if (node->arbiter_command || node->notify_command)
     restore_sigchld ();
   ask_for_privileges (node);
   tl_lock (node);
   node->started = true;
+  tl_core_status (node->core, tl_now (), &node->notify.told);
   tl_step (node, &event);
   tl_leave (node);
   return start_thread (node, error, error_size);

@@ -26,6 +26,7 @@ struct tl_node_config {
   bool lock;
   enum tl_policy policy;
   const char *arbiter; /* command line, split by a shell; NULL: none */
+  const char *notify;  /* command line for a shell, told of changes; or NULL */
   uint64_t deadline;   /* microseconds */
   bool reads_local;    /* as in tl_core_config, with the next two */
   bool auto_promote;

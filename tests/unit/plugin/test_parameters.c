@@ -293,11 +293,11 @@ static const struct {
     {"colour", "red",
      "unknown parameter \"colour\"; there are size, name, node, listen, peer, "
      "control, state, store, lock, flush, on-partner-loss, arbiter, deadline, "
-     "reads, auto-promote, resync-rate, config"},
+     "reads, auto-promote, resync-rate, notify, config"},
     {"Size", "8G",
      "unknown parameter \"Size\"; there are size, name, node, listen, peer, "
      "control, state, store, lock, flush, on-partner-loss, arbiter, deadline, "
-     "reads, auto-promote, resync-rate, config"},
+     "reads, auto-promote, resync-rate, notify, config"},
     {"config", "", "config=: expected the path of a file"},
     {"config", "/nonexistent/x.conf",
      "config=/nonexistent/x.conf: cannot open the file: No such file or "
@@ -443,11 +443,11 @@ static const struct {
     {"size = 1M\ncolour = red\n",
      "%s:2: unknown parameter \"colour\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline, reads, auto-promote, resync-rate"},
+     "deadline, reads, auto-promote, resync-rate, notify"},
     {"config = /x\n",
      "%s:1: unknown parameter \"config\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline, reads, auto-promote, resync-rate"},
+     "deadline, reads, auto-promote, resync-rate, notify"},
     {"node = a\n\nnode = b\n", "%s:3: node=b: given twice, line 1 says node=a"},
     {"node = a\nnonsense\n", "%s:2: expected KEY = VALUE"},
     {"[open\n", "%s:1: expected KEY = VALUE"},
@@ -461,7 +461,7 @@ static const struct {
     {"name = v1\n  colour = red\n",
      "%s:2: unknown parameter \"colour\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline, reads, auto-promote, resync-rate"},
+     "deadline, reads, auto-promote, resync-rate, notify"},
     {"name = a\001b\n", "%s:1: name=: the value holds a control character"},
 };
 
