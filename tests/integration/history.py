@@ -104,6 +104,9 @@ class History:
         for block in range(first, first + count):
             self.overwritten(block, write)
 
+    def fail(self, write):
+        """WRITE may have taken effect or not: it stays as if under way."""
+
     def overwritten(self, block, write):
         """WRITE took effect: drop what was certainly there before it."""
         self.candidates[block] = [
@@ -186,7 +189,9 @@ class Client:
         write = self.history.issue(first, count, zero)
 
         def done(failed):
-            if not failed:
+            if failed:
+                self.history.fail(write)
+            else:
                 self.history.acknowledge(write, first, count)
         ending = self.ending(done)
         flags = nbd.CMD_FLAG_FUA if fua else 0
