@@ -12,6 +12,7 @@
 #include "explore.h"
 
 #include <assert.h>
+#include <xxhash.h>
 
 #define BYTES 32768u
 #define IDS 256u
@@ -283,9 +284,11 @@ put_question (const struct question *q)
   put_view (&q->found);
 }
 
-uint64_t
+struct fingerprint
 fingerprint (void)
 {
+  XXH128_hash_t hash;
+
   used = n_ids = 0;
   put_node (0);
   put_node (1);
@@ -324,5 +327,6 @@ fingerprint (void)
   put_raw (world.floor, sizeof world.floor);
   put (world.ack_number << 8 | world.ack_node);
   put_id (world.ack_id);
-  return tl_payload_checksum (bytes, used);
+  hash = XXH3_128bits (bytes, used);
+  return (struct fingerprint){.low = hash.low64, .high = hash.high64};
 }

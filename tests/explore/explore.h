@@ -21,6 +21,7 @@
 #define QUESTIONS 4u      /* to the arbiter, not yet forgotten */
 #define REQUESTS 6u       /* of clients, in a whole run */
 #define TOP 8u            /* slots of kept writes in use at once */
+#define BOTH 3u           /* nodes, as bits */
 #define TIMERS (13u + REQUESTS)
 
 /* A frame on the way.  Of the content of a block only its tag travels. */
@@ -153,7 +154,7 @@ extern struct tl_record records[2]; /* the state files */
 extern struct tl_kept kept[2];
 extern const struct scenario *scenario;
 extern bool tracing;
-extern bool touched;        /* a node has moved since it was cleared */
+extern unsigned touched;    /* bits: nodes that have moved since it was 0 */
 extern bool overflow;       /* a limit above was met: the state is left out */
 extern char violation[256]; /* empty: none */
 
@@ -170,6 +171,7 @@ void world_execute (unsigned question);
 void world_answer (unsigned question, bool unknown);
 void world_command (unsigned node, enum tl_command command, unsigned flags);
 void world_tidy (void);
+bool world_end_questions (bool lost);
 void world_request (unsigned node, enum tl_op op, unsigned block);
 void violate (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 
@@ -191,7 +193,10 @@ void check_read (unsigned node, struct client *r);
 void check_recovers (void);
 
 /* canon.c: the fingerprint of the state, the same for equal ones. */
-uint64_t fingerprint (void);
+struct fingerprint {
+  uint64_t low, high;
+};
+struct fingerprint fingerprint (void);
 
 /* arena.c */
 struct tl_core *arena_core (unsigned node);
@@ -202,7 +207,8 @@ void arena_end (void);
 /* snapshot.c */
 #define SNAPSHOT_MAX (1u << 20)
 size_t snapshot_take (unsigned char *bytes);
-void snapshot_restore (const unsigned char *bytes, size_t length);
+void snapshot_restore (const unsigned char *bytes, size_t length,
+                       unsigned nodes);
 /* As a difference to the first snapshot, which is much shorter. */
 void snapshot_root (const unsigned char *bytes, size_t length);
 size_t snapshot_pack (const unsigned char *bytes, size_t length,

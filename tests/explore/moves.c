@@ -111,6 +111,21 @@ dial (unsigned node)
   return true;
 }
 
+/* The arbiter's swap of a question is seen by its answer and by the swap of
+ * another question only, and it may happen at any time before.  So it is made
+ * together with the answer; by itself only where there is another question,
+ * which it may come before.
+ */
+static bool
+contended (unsigned question)
+{
+  for (unsigned i = 0; i < QUESTIONS; i++)
+    if (i != question && world.questions[i].used &&
+        !world.questions[i].executed)
+      return true;
+  return false;
+}
+
 static bool
 apply (struct move move)
 {
@@ -134,14 +149,16 @@ apply (struct move move)
     world_stored (node, false);
     return true;
   case MOVE_EXECUTE:
-    if (!world.questions[arg].used || world.questions[arg].executed)
+    if (!world.questions[arg].used || world.questions[arg].executed ||
+        !contended (arg))
       return false;
     world_execute (arg);
     return true;
   case MOVE_ANSWER:
-    if (!world.questions[arg].used || !world.questions[arg].asked ||
-        !world.questions[arg].executed)
+    if (!world.questions[arg].used || !world.questions[arg].asked)
       return false;
+    if (!world.questions[arg].executed)
+      world_execute (arg);
     world_answer (arg, false);
     return true;
   case MOVE_UNKNOWN:
@@ -289,7 +306,7 @@ at_rest (void)
       if (world.conns[i].id != 0 && up (node) && pipes[i][node].n > 0)
         return false;
   for (unsigned i = 0; i < QUESTIONS; i++)
-    if (world.questions[i].used)
+    if (world.questions[i].used && world.questions[i].asked)
       return false;
   for (unsigned node = 0; node < 2; node++)
     if (up (node) && world.nodes[node].store_wanted)

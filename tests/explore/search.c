@@ -1,6 +1,8 @@
-/* Breadth first, so that the trace of a violation is a shortest one.  Known
- * states are 64-bit fingerprints; how each was reached is its parent and the
- * move.  The states of one depth, packed, wait in a temporary file.
+/* Breadth first, so that the trace of a violation is a shortest one.  Of known
+ * states only fingerprints are kept, of 128 bits: among 50 million states two
+ * are taken for one with a probability below 1e-23.  How each was reached is
+ * its parent and the move.  The states of one depth, packed, wait in a
+ * temporary file.
  */
 #include "explore.h"
 
@@ -13,7 +15,7 @@
 #define MOST_MOVES 128u
 
 static struct {
-  uint64_t *slots; /* fingerprints, 0: free */
+  struct fingerprint *slots; /* all 0: free */
   uint64_t size, count;
 } known;
 static struct {
@@ -41,35 +43,41 @@ memory (void *old, size_t n, size_t size)
 }
 
 static bool
-insert (uint64_t key)
+is_free (uint64_t slot)
 {
-  uint64_t i = key & (known.size - 1);
+  return known.slots[slot].low == 0 && known.slots[slot].high == 0;
+}
 
-  while (known.slots[i] != 0 && known.slots[i] != key)
-    i = (i + 1) & (known.size - 1);
-  if (known.slots[i] == key)
-    return false;
-  known.slots[i] = key;
+static bool
+insert (struct fingerprint f)
+{
+  uint64_t i = f.low & (known.size - 1);
+
+  for (; !is_free (i); i = (i + 1) & (known.size - 1))
+    if (known.slots[i].low == f.low && known.slots[i].high == f.high)
+      return false;
+  known.slots[i] = f;
   known.count++;
   return true;
 }
 
 static bool
-add_known (uint64_t key)
+add_known (struct fingerprint f)
 {
-  uint64_t *old = known.slots, size = known.size;
+  struct fingerprint *old = known.slots;
+  uint64_t size = known.size;
 
-  if (known.count * 2 >= known.size) {
+  if (known.count * 4 >= known.size * 3) {
     known.size = size == 0 ? 1u << 16 : size * 2;
     known.slots = memory (NULL, known.size, sizeof known.slots[0]);
     memset (known.slots, 0, known.size * sizeof known.slots[0]);
     known.count = 0;
     for (uint64_t i = 0; i < size; i++)
-      if (old[i] != 0)
+      if (old[i].low != 0 || old[i].high != 0)
         insert (old[i]);
     free (old);
   }
-  return insert (key == 0 ? 1 : key);
+  return insert (f);
 }
 
 static uint32_t
@@ -102,7 +110,7 @@ open_depth (void)
 {
   FILE *file = tmpfile ();
 
-  if (file == NULL)
+  if (file == NULL || setvbuf (file, NULL, _IOFBF, 1u << 20) != 0)
     broken ("cannot be made");
   return file;
 }
@@ -169,8 +177,11 @@ spent (void)
          world.budget[UNKNOWNS] == 0 && world.budget[STORE_FAILURES] == 0;
 }
 
+/* LOST: where questions are still on their way to the arbiter, they never get
+ * there; otherwise they do now.
+ */
 static void
-recovers (void)
+recovers (bool lost)
 {
   if (sigsetjmp (aborted, 0) != 0) {
     armed = false;
@@ -179,14 +190,18 @@ recovers (void)
     return;
   }
   armed = true;
-  check_recovers ();
+  if (world_end_questions (lost) || !lost)
+    check_recovers ();
   armed = false;
 }
 
 /* ---- The trace ---- */
 
+enum end { NO_END, ENDS, ENDS_LOST }; /* recovers () follows */
+
 static void
-print_path (const struct scenario *s, uint32_t id, struct move last, bool dead)
+print_path (const struct scenario *s, uint32_t id, struct move last,
+            enum end end)
 {
   struct move *path = NULL;
   unsigned n = 0, room = 0;
@@ -207,9 +222,9 @@ print_path (const struct scenario *s, uint32_t id, struct move last, bool dead)
     printf ("  %3u. %s\n", n + 1 - i, text);
     apply (move);
   }
-  if (dead) {
+  if (end != NO_END) {
     printf ("  then everything under way ends, and time passes:\n");
-    recovers ();
+    recovers (end == ENDS_LOST);
   }
   tracing = false;
   free (path);
@@ -227,7 +242,7 @@ now (void)
 }
 
 static void
-report (const struct scenario *s, uint32_t id, struct move move, bool dead,
+report (const struct scenario *s, uint32_t id, struct move move, enum end end,
         struct totals *totals)
 {
   char what[sizeof violation];
@@ -236,7 +251,7 @@ report (const struct scenario *s, uint32_t id, struct move move, bool dead,
   memcpy (what, violation, sizeof what);
   printf ("violation: %s: %s\n", s->name, what);
   violation[0] = '\0';
-  print_path (s, id, move, dead);
+  print_path (s, id, move, end);
 }
 
 /* All that may follow HERE.  False: a violation. */
@@ -248,21 +263,21 @@ expand (const struct scenario *s, uint32_t id, size_t length, FILE *next,
   struct move moves[MOST_MOVES];
   unsigned n;
 
-  snapshot_restore (here, length);
-  touched = false;
+  snapshot_restore (here, length, BOTH);
+  touched = 0;
   n = move_list (moves, MOST_MOVES);
   for (unsigned i = 0; i < n; i++) {
     size_t size;
 
-    if (touched)
-      snapshot_restore (here, length);
-    touched = overflow = false;
+    if (i > 0)
+      snapshot_restore (here, length, touched);
+    touched = 0;
+    overflow = false;
     if (!apply (moves[i]))
       continue;
-    touched = true;
     totals->transitions++;
     if (violation[0] != '\0') {
-      report (s, id, moves[i], false, totals);
+      report (s, id, moves[i], NO_END, totals);
       return false;
     }
     if (overflow) {
@@ -273,13 +288,17 @@ expand (const struct scenario *s, uint32_t id, size_t length, FILE *next,
       continue;
     size = snapshot_take (there);
     append (next, add_reached (id, moves[i]), there, size);
-    if (spent () && at_rest ()) {
-      recovers ();
+    if (!spent () || !at_rest ())
+      continue;
+    for (enum end end = ENDS; end <= ENDS_LOST; end++) {
+      recovers (end == ENDS_LOST);
       if (violation[0] != '\0') {
-        report (s, id, moves[i], true, totals);
+        report (s, id, moves[i], end, totals);
         return false;
       }
+      snapshot_restore (there, size, BOTH);
     }
+    touched = BOTH;
   }
   return true;
 }

@@ -1,6 +1,7 @@
 /* States as bytes.  Taken are only the parts that are in use: of the histories
  * of views the first PAST, of the slots of kept writes the TOP ones, of the
- * pipes the frames on the way.  What is left out is never read.
+ * pipes the frames on the way.  What is left out is never read.  A move changes
+ * one node, mostly: only what it changed is restored.
  */
 #include "explore.h"
 
@@ -9,6 +10,7 @@
 struct range {
   void *at;
   size_t length;
+  unsigned node; /* as a bit; 0: any move may have changed it */
 };
 
 #define RANGES 64u
@@ -16,9 +18,10 @@ static struct range ranges[RANGES];
 static unsigned n_ranges;
 
 static void
-add (void *from, void *to)
+add (unsigned node, void *from, void *to)
 {
   assert (n_ranges < RANGES);
+  ranges[n_ranges].node = node;
   ranges[n_ranges].at = from;
   ranges[n_ranges++].length =
       (size_t)((unsigned char *)to - (unsigned char *)from);
@@ -27,20 +30,21 @@ add (void *from, void *to)
 static void
 find_ranges (void)
 {
-  add (&world, &world + 1);
+  add (0, &world, &world + 1);
   for (unsigned i = 0; i < 2; i++) {
     struct tl_core *c = arena_core (i);
     uint32_t *slots = arena_slots (i);
+    unsigned own = 1u << i;
 
-    add (c, &c->record.history[PAST]);
-    add (&c->record.n_history, &c->pending.history[PAST]);
-    add (&c->pending.n_history, &c->own);
-    add (&c->own + 1, c + 1);
-    add (slots + TL_KEPT_WRITES - TOP, slots + TL_KEPT_WRITES);
-    add (&records[i], &records[i].history[PAST]);
-    add (&records[i].n_history, &records[i] + 1);
-    add (&kept[i], &kept[i].writes[0]);
-    add (&kept[i].writes[TL_KEPT_WRITES - TOP],
+    add (own, c, &c->record.history[PAST]);
+    add (own, &c->record.n_history, &c->pending.history[PAST]);
+    add (own, &c->pending.n_history, &c->own);
+    add (own, &c->own + 1, c + 1);
+    add (own, slots + TL_KEPT_WRITES - TOP, slots + TL_KEPT_WRITES);
+    add (own, &records[i], &records[i].history[PAST]);
+    add (own, &records[i].n_history, &records[i] + 1);
+    add (own, &kept[i], &kept[i].writes[0]);
+    add (own, &kept[i].writes[TL_KEPT_WRITES - TOP],
          &kept[i].writes[TL_KEPT_WRITES]);
   }
 }
@@ -82,12 +86,15 @@ snapshot_take (unsigned char *bytes)
 }
 
 void
-snapshot_restore (const unsigned char *bytes, size_t length)
+snapshot_restore (const unsigned char *bytes, size_t length, unsigned nodes)
 {
   const unsigned char *at = bytes;
 
   for (unsigned i = 0; i < n_ranges; i++)
-    get (&at, ranges[i].at, ranges[i].length);
+    if (ranges[i].node == 0 || (ranges[i].node & nodes))
+      get (&at, ranges[i].at, ranges[i].length);
+    else
+      at += ranges[i].length;
   for (unsigned i = 0; i < 2 * CONNS; i++) {
     struct pipe *pipe = &pipes[i / 2][i % 2];
 

@@ -17,7 +17,8 @@ struct pipe pipes[CONNS][2];
 struct tl_record records[2];
 struct tl_kept kept[2];
 const struct scenario *scenario;
-bool tracing, touched, overflow;
+bool tracing, overflow;
+unsigned touched;
 char violation[256];
 
 static struct tl_update update;
@@ -289,7 +290,7 @@ world_step (unsigned node, struct tl_event *event)
   struct node *n = &world.nodes[node];
   struct tl_request *r, *next;
 
-  touched = true;
+  touched |= 1u << node;
   event->now = n->now;
   event->random = ++world.random * 0x9e3779b97f4a7c15u;
   tl_core_step (n->core, event, &update);
@@ -318,6 +319,37 @@ world_step (unsigned node, struct tl_event *event)
 
 /* ---- Moves of the world ---- */
 
+/* Nobody waits for its answer, and the arbiter is past what it would swap. */
+static bool
+hopeless (const struct question *q)
+{
+  const struct tl_view *stands = &world.arbiter_view;
+
+  return q->used && !q->asked &&
+         (q->create ? stands->number != 0
+                    : stands->number >= q->before.number &&
+                          !tl_view_equal (&q->before, stands));
+}
+
+/* Questions whose answer nobody waits for reach the arbiter now, or never.
+ * False: there are none.
+ */
+bool
+world_end_questions (bool lost)
+{
+  bool any = false;
+
+  for (unsigned i = 0; i < QUESTIONS; i++)
+    if (world.questions[i].used && !world.questions[i].asked) {
+      if (!lost && !world.questions[i].executed)
+        world_execute (i);
+      world.questions[i].used = false;
+      any = true;
+    }
+  world_tidy ();
+  return any;
+}
+
 /* Connections and questions by age, without gaps: so that equal states are
  * equal bytes.  Numbers of either change, so this ends a move.
  */
@@ -343,6 +375,8 @@ world_tidy (void)
   }
   n = 0;
   for (unsigned i = 0; i < QUESTIONS; i++) {
+    if (hopeless (&world.questions[i]))
+      world.questions[i].used = false;
     if (!world.questions[i].used)
       continue;
     if (n != i) {
@@ -410,7 +444,7 @@ world_crash (unsigned node, unsigned arg)
 {
   struct node *n = &world.nodes[node];
 
-  touched = true;
+  touched |= 1u << node;
   if (n->store_wanted && (arg & MADE)) {
     records[node] = *tl_core_pending (n->core);
     n->has_record = true;
