@@ -20,7 +20,6 @@ import threading
 import time
 
 import pair
-from history import pattern
 from judge import Record
 from link import LinkedPair
 from roaming import Roamer
@@ -432,81 +431,5 @@ def test_rounds():
     pair.check(failed > 0, 'no fault met a request in flight')
 
 
-class Script:
-    """A record of one block, made by hand."""
-
-    def __init__(self):
-        self.record = Record(1)
-        self.writes = {}
-
-    def issue(self, name, zero=False):
-        self.writes[name] = self.record.issue(0, 1, zero)
-
-    def done(self, name):
-        self.record.acknowledge(self.writes[name], 0, 1)
-
-    def failed(self, name):
-        self.record.fail(self.writes[name])
-
-    def write(self, name, zero=False):
-        self.issue(name, zero)
-        self.done(name)
-
-    def read(self, name):
-        write = self.writes.get(name)
-        self.record.settle(0, pattern(
-            0 if write is None or write.zero else write.number, 0))
-
-    def wrong(self):
-        self.record.judge()
-        return len(self.record.lost) > 0
-
-
-def test_judgement_can_fail():
-    """What may be passes, what may not is seen."""
-    def case(what, wrong, *steps):
-        script = Script()
-        for step in steps:
-            act, *words = step.split()
-            if act == 'judge':
-                pair.check(not script.wrong(), f'{what}: too early')
-            elif act == 'torn':
-                script.record.settle(0, pattern(1, 0)[:2048] + bytes(2048))
-            elif act in ('zero', 'issue-zero'):
-                getattr(script, 'issue' if act != 'zero' else 'write')(
-                    words[0], True)
-            else:
-                getattr(script, act)(*words)
-        pair.equal(script.wrong(), wrong, what)
-    case('in order', False, 'write x', 'read x', 'write y', 'read y')
-    case('lost', True, 'write x', 'write y', 'read x')
-    case('lost, for zeroes', True, 'write x', 'read birth')
-    case('lost over a rest', True, 'write x', 'read x', 'judge', 'read birth')
-    case('back over a rest', True, 'write x', 'write y', 'read y', 'judge',
-         'read x')
-    case('kept over a rest', False, 'write x', 'read x', 'judge', 'read x')
-    case('torn', True, 'write x', 'torn')
-    case('at once, either', False, 'issue x', 'issue y', 'done x', 'done y',
-         'read x')
-    case('at once, back and forth', True, 'issue x', 'issue y', 'done x',
-         'done y', 'read x', 'read y', 'read x')
-    case('under way, read, not there', True, 'write x', 'issue y', 'read y',
-         'read x')
-    case('failed, never there', False, 'write x', 'issue y', 'failed y',
-         'read x')
-    case('failed, there', False, 'write x', 'issue y', 'failed y', 'read y')
-    case('failed, there too late', True, 'write x', 'issue y', 'failed y',
-         'read x', 'read y')
-    case('failed, over a newer one', True, 'issue x', 'failed x', 'write y',
-         'read x')
-    case('zeroed', False, 'write x', 'zero z', 'read z')
-    case('zeroes are lost', True, 'write x', 'zero z', 'read x')
-    case('zeroes are back', True, 'zero z', 'write x', 'read z')
-    case('zeroes at once', False, 'issue x', 'issue-zero z', 'done z',
-         'done x', 'read z', 'judge', 'read z')
-    case('a failed zero', False, 'write x', 'issue-zero z', 'failed z',
-         'read z')
-
-
 if __name__ == '__main__':
-    pair.main(test_judgement_can_fail, test_rounds)
+    pair.main(test_rounds)
