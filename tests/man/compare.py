@@ -9,6 +9,7 @@ import re
 import pod
 
 PLUGIN = 'nbdkit-twinlog-plugin'
+TAKEOVER = ('twinlog-failover', 'twinlog-move')
 LOG_WORDS = re.compile(r'\b(?:NODE|ROLE|REASON|ADDRESS|KIND|N)\b')
 
 
@@ -157,6 +158,17 @@ def programs(report, facts, manual):
                 manual['twinlog-arbiter-file'].keys('COMMANDS'))
 
 
+def takeover(report, facts, manual):
+    report.both('*', 'page of a script', facts['takeover'],
+                {name for name in manual if f'scripts/{name}>' in
+                 manual[name].section('DESCRIPTION')} & set(TAKEOVER))
+    for name, options in facts['takeover'].items():
+        report.both(name, 'option', options, manual[name].keys('OPTIONS'))
+        for option in sorted(options - {'--help'}):
+            if option not in manual[name].section('SYNOPSIS'):
+                report.say(name, f'option {option} is not in the synopsis')
+
+
 def numbers(report, facts, manual):
     """Figures of the code, in the words that the manual has for them."""
     for page, head, words in facts['numbers']:
@@ -192,7 +204,8 @@ def shape(report, facts, manual):
 def compare(facts, manual):
     """Every difference between FACTS and MANUAL, a line each."""
     report = Report()
-    for part in (plugin, command, protocol, state, programs, numbers, shape):
+    for part in (plugin, command, protocol, state, programs, takeover, numbers,
+                 shape):
         try:
             part(report, facts, manual)
         except (KeyError, AttributeError, IndexError, ValueError) as error:

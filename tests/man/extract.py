@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 import time
 
+import compare
+
 SOURCE = os.environ.get('TWINLOG_SOURCE') or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get('TWINLOG_BUILD') or os.path.join(SOURCE, 'build')
@@ -320,6 +322,16 @@ def script_options():
         '--' + word for word in known} | long_options(run(THREADS, '--help')))
     # Every program has --help; the manual says so once.
     return {name: words - {'--help'} for name, words in result.items()}
+
+
+def takeover_options():
+    """The options of the two scripts that move a volume and its pools."""
+    both = source('scripts/lib/takeover.sh')
+    return {name: found(f'options of {name}', set(re.findall(
+        r'^ *(?:-\w+ \| )*(--[a-z-]+)\)',
+        source(f'scripts/{name}') + both, re.MULTILINE)) | long_options(
+            run(os.path.join(SOURCE, f'scripts/{name}'), '--help')))
+            for name in compare.TAKEOVER}
 
 
 def test_variables():

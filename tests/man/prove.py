@@ -21,6 +21,8 @@ CHECKED = {
                         'scripts/install-packages', 'twinlog-sim',
                         'twinlog-explore', 'twinlog-threads'),
     'twinlog-arbiter-file': ('COMMANDS',),
+    'twinlog-failover': ('OPTIONS',),
+    'twinlog-move': ('OPTIONS',),
 }
 
 # Its text is about itself, or it stands for another item as well.
