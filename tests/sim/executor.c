@@ -54,8 +54,26 @@ on_store (struct sim *sim, struct node *node, const struct tl_action *action,
   }
 }
 
+/* resync-rate: BYTES of a chunk are paid for before the next one goes. */
 static void
-send_frame (struct sim *sim, struct node *node, struct tl_action *action)
+check_pace (struct sim *sim, struct node *node, const struct tl_frame *frame,
+            uint64_t now)
+{
+  if (frame->type == TL_SYNC_BEGIN)
+    node->paced = 0;
+  if (frame->type != TL_SYNC_CHUNK || sim->resync_rate == 0)
+    return;
+  if (now < node->paced)
+    sim_violate (sim, "%s sends a chunk faster than resync-rate allows",
+                 node->name);
+  if (now > node->paced)
+    node->paced = now;
+  node->paced += frame->payload * 1000 * MS / sim->resync_rate;
+}
+
+static void
+send_frame (struct sim *sim, struct node *node, struct tl_action *action,
+            const struct tl_event *event)
 {
   struct tl_frame *frame = &action->frame;
   const void *payload = NULL;
@@ -97,6 +115,7 @@ send_frame (struct sim *sim, struct node *node, struct tl_action *action)
          frame->length, frame->flags, frame->payload);
   if (sim->violated)
     return;
+  check_pace (sim, node, frame, event->now);
   wire_send (sim, node, action->conn, frame, payload);
   if ((frame->type >= TL_BITMAP && frame->type <= TL_HANDOVER &&
        frame->type != TL_SYNC_CHUNK) ||
@@ -117,7 +136,7 @@ run_one (struct sim *sim, struct node *node, struct tl_action *action,
     on_store (sim, node, action, event);
     break;
   case TL_DO_SEND:
-    send_frame (sim, node, action);
+    send_frame (sim, node, action, event);
     break;
   case TL_DO_CLOSE:
     TRACE (sim, "%s:   close %u: %s", node->name, action->conn,

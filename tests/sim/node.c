@@ -58,6 +58,8 @@ node_start (struct sim *sim, struct node *node)
       .arbiter = sim->with_arbiter,
       .policy = sim->policy,
       .deadline = sim->deadline,
+      .auto_promote = sim->auto_promote,
+      .resync_rate = sim->resync_rate,
       .incarnation = node->incarnation,
       .kept = sim->ram_kept ? &node->kept : NULL,
       .kept_map = sim->ram_kept ? node->kept_map : NULL,

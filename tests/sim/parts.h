@@ -119,6 +119,7 @@ struct node {
   uint64_t last_wake;
   unsigned spins; /* wakes in a row without time going by */
   uint32_t next_conn;
+  uint64_t paced; /* by resync-rate: no chunk before, in its own time */
   uint64_t epoch;
   uint64_t era; /* number of the view in which it became primary */
   uint64_t stored_number, stored_id; /* of the view that it knows is stored */

@@ -29,6 +29,14 @@ configure (struct sim *sim)
   sim->disk_delay = disks[rng_below (rng, 3)];
   sim->disk_failing = (unsigned)rng_between (rng, 0, 50);
   sim->ram_kept = rng_percent (rng, 35);
+  sim->resync_rate = 0;
+  if (rng_percent (rng, 20)) {
+    sim_count (sim, T_WITH_RATE);
+    sim->resync_rate = UINT64_C (1) << rng_between (rng, 18, 24);
+  }
+  sim->auto_promote = sim->with_arbiter && rng_percent (rng, 30);
+  if (sim->auto_promote)
+    sim_count (sim, T_WITH_AUTO_PROMOTE);
   sim->forgetful = rng_percent (rng, 5);
   sim->arbiter.unknown = rng_percent (rng, 50) ? 20 : 2;
 }

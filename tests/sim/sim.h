@@ -34,6 +34,8 @@ struct sim {
   bool with_arbiter;
   enum tl_policy policy;
   uint64_t deadline;
+  uint64_t resync_rate;
+  bool auto_promote;
   uint64_t disk_delay; /* most */
   unsigned disk_failing;
   bool ram_kept;  /* RAM outlives the process */

@@ -64,6 +64,8 @@ static const struct {
     {T_LOST, "seeds with all content lost", false},
     {T_NOT_CREATED, "seeds without a volume", false},
     {T_WITH_ARBITER, "seeds with an arbiter", false},
+    {T_WITH_AUTO_PROMOTE, "seeds with auto-promote", false},
+    {T_WITH_RATE, "seeds with a resync-rate", false},
     {T_WITH_PROMOTION, "seeds with a promotion", false},
     {T_WITH_RESYNC, "seeds with a resync", false},
     {T_WITH_BOTH, "seeds with both", false},
