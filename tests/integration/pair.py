@@ -404,7 +404,7 @@ class Pair:
                                    self.addresses[i], self.addresses[1 - i],
                                    mine))
         self.a, self.b = self.nodes
-        _pairs.append(self)
+        stop_at_end(self)
 
     def start(self):
         """Start both, wait until they are up and, if they can, connected."""
@@ -459,6 +459,11 @@ def make_directory(parent=None):
     directory = tempfile.mkdtemp(prefix='twinlog-test-', dir=parent)
     _directories.append(directory)
     return directory
+
+
+def stop_at_end(pair):
+    """PAIR has `stop` and `nodes`, whose logs tell of a failure."""
+    _pairs.append(pair)
 
 
 def clean_up():
