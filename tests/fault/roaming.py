@@ -152,10 +152,14 @@ class Roamer(threading.Thread):
         self.wait_for(lambda: self.completed >= done + requests,
                       'the client is served', seconds)
 
-    def hold(self, seconds=10.0):
-        """No new request; wait until all have ended."""
+    def rest(self):
+        """No new request from now on."""
         self.quiet.clear()
         self.working = False
+
+    def hold(self, seconds=10.0):
+        """... and wait until all have ended."""
+        self.rest()
         self.wait_for(self.quiet.is_set, 'all requests have ended', seconds)
 
     def release(self):
