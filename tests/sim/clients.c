@@ -28,7 +28,7 @@ clients_reset (struct sim *sim)
   clients->think = rng_between (&sim->rng, 2 * MS, 12 * MS);
   clients->reads = (unsigned)rng_between (&sim->rng, 10, 40);
   clients->zeroes = 8;
-  if (rng_percent (&sim->rng, 15)) {
+  if (rng_percent (&sim->rng, sim->resync_rate ? 60 : 12)) {
     /* Many requests at once, many of them reads and zeroes. */
     most = OPS / CLIENTS;
     clients->reads = (unsigned)rng_between (&sim->rng, 30, 60);

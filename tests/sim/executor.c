@@ -217,8 +217,8 @@ executor_arm (struct sim *sim, struct node *node)
   node->wake_generation++;
 
   /* A loop thread is not always there at once: requests may come first. */
-  if (wake != UINT64_MAX && rng_percent (&sim->rng, 20))
-    wake += rng_below (&sim->rng, wake == sim->now ? 500 : 2 * MS);
+  if (wake != UINT64_MAX && rng_percent (&sim->rng, sim->loop_late))
+    wake += rng_below (&sim->rng, wake == sim->now ? 500 : sim->loop_late_by);
   if (wake != UINT64_MAX)
     sim_at (sim, wake, K_WAKE, node, node->wake_generation, 0);
 }

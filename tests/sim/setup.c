@@ -34,6 +34,12 @@ configure (struct sim *sim)
     sim_count (sim, T_WITH_RATE);
     sim->resync_rate = UINT64_C (1) << rng_between (rng, 18, 24);
   }
+  sim->loop_late = 20;
+  sim->loop_late_by = 2 * MS;
+  if (rng_percent (rng, sim->resync_rate ? 50 : 5)) {
+    sim->loop_late = 70;
+    sim->loop_late_by = 12 * MS;
+  }
   sim->auto_promote = sim->with_arbiter && rng_percent (rng, 30);
   if (sim->auto_promote)
     sim_count (sim, T_WITH_AUTO_PROMOTE);

@@ -36,7 +36,9 @@ struct sim {
   uint64_t deadline;
   uint64_t resync_rate;
   bool auto_promote;
-  uint64_t disk_delay; /* most */
+  unsigned loop_late;    /* percent of the wakes */
+  uint64_t loop_late_by; /* most */
+  uint64_t disk_delay;   /* most */
   unsigned disk_failing;
   bool ram_kept;  /* RAM outlives the process */
   bool forgetful; /* a crash may take the record too */
