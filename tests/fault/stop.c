@@ -1,0 +1,123 @@
+/* Stops a node at one exact place, as a suspended machine may be: a library for
+ * LD_PRELOAD.
+ *
+ * Where the file that TWINLOG_STOP names is there and holds the name of a
+ * place, the first thread that comes to it removes the file and stops the
+ * process.  The places, on the way of a request:
+ *
+ *   asked   the client's request was read
+ *   frame   a frame of the mirror is about to be sent
+ *   sent    it was
+ *   heard   something of the mirror was read, an acknowledgement say
+ *   answer  the client's answer is about to be sent
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__ ((visibility ("default")))
+
+static int
+family (int fd)
+{
+  struct sockaddr_storage address;
+  socklen_t length = sizeof address;
+
+  if (getsockname (fd, (struct sockaddr *)&address, &length) == -1)
+    return -1;
+  return address.ss_family;
+}
+
+static bool
+of_mirror (int fd)
+{
+  int is = family (fd);
+
+  return is == AF_INET || is == AF_INET6;
+}
+
+/* nbdkit waits in its calls for a client; the control socket never does. */
+static bool
+of_client (int fd, int flags)
+{
+  return !(flags & MSG_DONTWAIT) && family (fd) == AF_UNIX;
+}
+
+static void
+come_to (const char *place)
+{
+  const char *path = getenv ("TWINLOG_STOP");
+  char word[16] = "";
+  int fd = path ? open (path, O_RDONLY | O_CLOEXEC) : -1;
+  ssize_t n;
+
+  if (fd == -1)
+    return;
+  n = pread (fd, word, sizeof word - 1, 0);
+  close (fd);
+  if (n > 0 && strcmp (word, place) == 0 && unlink (path) == 0)
+    raise (SIGSTOP); /* this thread first, at once, then all */
+}
+
+EXPORT ssize_t
+send (int fd, const void *bytes, size_t n, int flags)
+{
+  static ssize_t (*real) (int, const void *, size_t, int);
+
+  if (!real)
+    real = dlsym (RTLD_NEXT, "send");
+  if (of_client (fd, flags))
+    come_to ("answer");
+  return real (fd, bytes, n, flags);
+}
+
+EXPORT ssize_t
+sendmsg (int fd, const struct msghdr *message, int flags)
+{
+  static ssize_t (*real) (int, const struct msghdr *, int);
+  ssize_t result;
+  bool mirror = of_mirror (fd);
+
+  if (!real)
+    real = dlsym (RTLD_NEXT, "sendmsg");
+  if (mirror)
+    come_to ("frame");
+  result = real (fd, message, flags);
+  if (mirror && result > 0)
+    come_to ("sent");
+  return result;
+}
+
+EXPORT ssize_t
+recv (int fd, void *bytes, size_t n, int flags)
+{
+  static ssize_t (*real) (int, void *, size_t, int);
+  ssize_t result;
+
+  if (!real)
+    real = dlsym (RTLD_NEXT, "recv");
+  result = real (fd, bytes, n, flags);
+  if (result > 0 && of_mirror (fd))
+    come_to ("heard");
+  return result;
+}
+
+/* This is how nbdkit reads what a client asks. */
+EXPORT ssize_t
+read (int fd, void *bytes, size_t n)
+{
+  static ssize_t (*real) (int, void *, size_t);
+  ssize_t result;
+
+  if (!real)
+    real = dlsym (RTLD_NEXT, "read");
+  result = real (fd, bytes, n);
+  if (result > 0 && family (fd) == AF_UNIX)
+    come_to ("asked");
+  return result;
+}
