@@ -270,7 +270,7 @@ wake (const struct tl_core *c)
   at = earlier (at, requests_wake (c));
   if (c->phase == PHASE_NONE && c->agree.stage == STAGE_IDLE)
     at = earlier (at, c->promote_at);
-  if (c->resync.active && c->phase == PHASE_SOURCE && c->resync.next > c->now)
+  if (c->resync.paced)
     at = earlier (at, c->resync.next);
   if (c->waiting.token != 0)
     at = earlier (at, c->waiting_by);

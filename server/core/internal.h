@@ -177,7 +177,8 @@ struct tl_core {
     bool active; /* source: begun and not yet acknowledged as done */
     bool done;   /* source: the peer has it all */
     bool full;
-    bool more; /* the window has room, the update had none */
+    bool more;  /* the window has room, the update had none */
+    bool paced; /* the rest waits for the time of `next` */
     uint64_t begin_sequence, done_sequence;
     uint64_t cursor;
     struct chunk chunks[CHUNKS];

@@ -112,7 +112,7 @@ source_pump (struct tl_core *c)
 {
   const struct tl_map *allocated = c->config.allocated;
 
-  c->resync.more = false;
+  c->resync.more = c->resync.paced = false;
   if (c->phase != PHASE_SOURCE || !c->resync.active ||
       c->resync.done_sequence != 0)
     return;
@@ -127,8 +127,10 @@ source_pump (struct tl_core *c)
       c->resync.more = true;
       return;
     }
-    if (c->now < c->resync.next)
+    if (c->now < c->resync.next) {
+      c->resync.paced = true;
       return;
+    }
     if (first == c->dirty.blocks) {
       if (c->resync.n_chunks > 0)
         return;
