@@ -2,13 +2,6 @@
 told is linearizable, nothing that was acknowledged is lost, no request takes
 longer than it may, and at rest both nodes hold the same.
 
-Each round does one bad thing out of FAULTS, makes the other node primary
-where there is still something to be made, starts what was killed, with its
-RAM or without, and waits for two copies; all of it under load.
-
-A request ends within the deadline, and where there is an arbiter within one
-second more (its grace); the client may hear of it a second later.
-
 TWINLOG_ROUNDS: how many rounds (12).  TWINLOG_SEED: of the random choices; the
 sequence of faults depends on it and on the number of rounds only.
 """
@@ -16,26 +9,15 @@ sequence of faults depends on it and on the number of rounds only.
 import collections
 import os
 import random
-import threading
-import time
 
 import pair
-from judge import Record
-from link import LinkedPair
-from roaming import Roamer
-from rounds import all_equal, check_history, same_stores
-from test_arbiter_faults import FAULTS as ARBITER_FAULTS
-from test_arbiter_faults import FaultyArbiter
+from stay import Stay
 
 ROUNDS = int(os.environ.get('TWINLOG_ROUNDS', '12'))
 SEED = int(os.environ.get('TWINLOG_SEED', str(random.randrange(1 << 32))))
-BLOCKS = 2048
-DEADLINE = 1.0
-GRACE = 1.0  # that the arbiter is given
-SLACK = 1.0  # until the client hears of it
 LONGEST_STAY = 25  # rounds, then another pair
 
-# How the pair of a stay is set up.
+# How its pair is set up.
 SETUPS = ({'arbiter': True},
           {'arbiter': False, 'kept': True},
           {'arbiter': True, 'kept': True},
@@ -44,367 +26,14 @@ SETUPS = ({'arbiter': True},
           {'arbiter': True, 'auto-promote': True, 'kept': True})
 
 
-class Stay:
-    """One pair and its client, for some rounds."""
-
-    tried = collections.Counter()  # faults, of all stays
-
-    def __init__(self, setup, seed):
-        self.arbitrated = setup['arbiter']
-        self.kept = setup.get('kept', False)
-        self.automatic = setup.get('auto-promote', False)
-        parameters = {'deadline': DEADLINE}
-        if self.kept:
-            parameters['store'] = pair.make_directory('/dev/shm')
-        if self.automatic:
-            parameters['auto_promote'] = 'on'
-        self.both = LinkedPair(size=BLOCKS * pair.BLOCK,
-                               arbiter=self.arbitrated, **parameters)
-        if self.arbitrated:
-            os.environ['TWINLOG_FAULTS'] = self.both.directory
-            self.arbiter = FaultyArbiter(self.both)
-        self.both.create()
-        self.primary = self.both.a
-        self.record = Record(BLOCKS)
-        self.client = Roamer(self.both, self.record, seed=seed)
-        self.counts = collections.Counter()
-
-    @property
-    def other(self):
-        return self.both.other(self.primary)
-
-    # ---- What a fault is made of ----
-
-    def pause(self, longest, shortest=0.0):
-        time.sleep(self.chance.uniform(shortest, longest))
-
-    def kill(self, node):
-        """With its RAM, or so that this is kept, by chance."""
-        node.kill()
-        if self.kept and self.chance.random() < 0.5:
-            os.unlink(node.parameters['store'])
-            self.counts['RAM lost'] += 1
-        else:
-            self.counts['RAM kept' if self.kept else 'RAM lost'] += 1
-
-    def serves(self, node):
-        status = node.status()
-        return status['role'] == 'Primary' and not status['suspended']
-
-    def take_over(self, node, seconds=20.0):
-        """NODE is to serve."""
-        def serves():
-            if not self.serves(node) and not self.automatic:
-                self.promote(node)
-            return self.serves(node)
-        self.client.wait_for(serves, f'{node.name} serves', seconds)
-        self.primary = node
-
-    def promote(self, node):
-        """As an operator does who has fenced the other node, or who leaves
-        that to the arbiter.
-        """
-        return node.twinlog('promote', *(
-            [] if self.arbitrated else ['--fenced'])).returncode
-
-    def kill_primary(self):
-        killed = self.primary
-        self.kill(killed)
-        self.take_over(self.other)
-
-    def kill_secondary(self):
-        """The primary goes on without it; not always in time."""
-        self.kill(self.other)
-        if not self.arbitrated:
-            self.pause(1.5 * DEADLINE)
-            self.primary.wait(connection_state='Connecting')
-            self.primary.twinlog('degrade', '--fenced', expect=pair.DONE)
-        self.client.wait_for(lambda: self.primary.get('copies') == 1
-                             and self.serves(self.primary), 'alone')
-
-    def start_dead(self):
-        for node in self.both.nodes:
-            if not node.running():
-                node.start()
-
-    def two_copies(self):
-        self.start_dead()
-        self.client.wait_for(
-            lambda: self.primary.get('copies') == 2
-            and self.primary.get('peer-disk-state') == 'UpToDate',
-            f'{self.primary.name} has two copies', 40)
-
-    # ---- Faults: each ends with a primary that serves ----
-
-    def just_kill(self):
-        self.pause(0.4)
-        self.kill_primary()
-
-    def dark(self, towards=None):
-        """Shortly before the kill, as where a machine dies."""
-        began = time.monotonic()
-        self.both.dark(towards)
-        self.pause(DEADLINE / 4)
-        if time.monotonic() > began + DEADLINE / 2:
-            # Held up for so long that the primary may go on alone.
-            self.counts['too late'] += 1
-            self.both.light()
-            self.two_copies()
-        killed = self.primary
-        self.kill(killed)
-        self.both.light()
-        self.take_over(self.other)
-
-    def one_way(self):
-        self.dark(self.chance.choice(self.both.nodes))
-
-    def reconnect(self):
-        """The kill meets the resync of what was in flight at a cut, or with
-        an arbiter a primary that was about to go on alone.
-        """
-        self.both.light()
-        self.pause(0.06)
-        if not self.arbitrated:
-            self.kill_primary()
-            return
-        self.kill_source()
-        self.two_copies()
-        self.kill_primary()
-
-    def frozen(self):
-        """Stopped, overtaken, and let go on, where an arbiter is there to
-        see to it; else it is killed before the other is promoted.
-        """
-        old = self.primary
-        self.client.freeze(old)
-        if not self.arbitrated:
-            self.pause(2 * DEADLINE)
-            self.kill(old)
-            self.take_over(self.other)
-            return
-        self.take_over(self.other)
-        self.client.progress()
-        self.pause(0.3)
-        if self.chance.random() < 0.3:
-            self.kill(old)
-            return
-        self.client.thaw(old)
-        old.wait(role='Secondary')
-
-    def split(self):
-        """The link is dark and both want to be primary."""
-        late = self.chance.choice((self.primary, self.other, None))
-        if late:
-            self.arbiter.fault(late, ARBITER_FAULTS['hangs'])
-        self.both.dark()
-        old, other = self.primary, self.other
-
-        def decided():
-            if not self.automatic:
-                self.promote(other)
-            return other.get('role') == 'Primary' \
-                or old.get('copies') == 1 and self.serves(old)
-        self.client.wait_for(decided, 'one of both goes on')
-        self.pause(0.3)
-        if late:
-            self.arbiter.good(late)
-        self.both.light()
-        self.one_is_primary()
-        if self.primary is old:
-            self.counts['splits won by the old primary'] += 1
-            self.two_copies()
-            self.kill_primary()
-
-    def one_is_primary(self):
-        """Where chance has decided; it may take a command."""
-        def found():
-            for node in self.both.nodes:
-                if node.running() and self.serves(node):
-                    rest = self.both.other(node)
-                    if not rest.running() or rest.get('role') != 'Primary':
-                        return node
-            return None
-        began = time.monotonic()
-
-        def sought():
-            node = found()
-            if node:
-                return node
-            if time.monotonic() > began + DEADLINE and not self.automatic:
-                for node in self.both.nodes:
-                    if node.running():
-                        self.promote(node)
-            if time.monotonic() > began + 4 * DEADLINE:
-                self.start_dead()
-            return found()
-        self.primary = self.client.wait_for(sought, 'one serves', 30)
-
-    def target_dies(self):
-        """In the middle of its resync, and once more thereafter."""
-        self.kill_secondary()
-        self.other.start()
-        self.pause(0.15)
-        self.kill_secondary()
-        self.two_copies()
-        self.kill_primary()
-
-    def source_dies(self):
-        """In the middle of a resync, with its RAM kept: nobody else has all,
-        unless the resync was over.
-        """
-        self.kill_secondary()
-        self.other.start()
-        self.pause(0.15)
-        self.kill_source()
-        self.two_copies()
-        self.kill_primary()
-
-    def kill_source(self):
-        """Its RAM is kept, and it comes back where the other cannot serve."""
-        self.primary.kill()
-        if self.promote(self.other) != pair.DONE:
-            self.counts['refused'] += 1
-            self.primary.start()
-        self.one_is_primary()
-
-    def both_die(self):
-        for node in self.chance.sample(self.both.nodes, 2):
-            node.process.kill()
-        for node in self.both.nodes:
-            node.kill()
-        self.pause(0.2)
-        for node in self.chance.sample(self.both.nodes, 2):
-            node.spawn()
-        for node in self.both.nodes:
-            node.wait_up()
-        self.one_is_primary()
-        self.two_copies()
-        self.kill_primary()
-
-    def killed_in_switchover(self):
-        """One of both, at some moment of it."""
-        victim = self.chance.choice(self.both.nodes)
-        thread = threading.Thread(
-            target=self.primary.twinlog,
-            args=('switchover', '--disconnect'), daemon=True)
-        thread.start()
-        self.pause(0.05)
-        self.kill(victim)
-        thread.join(20)
-        pair.check(not thread.is_alive(), 'the switchover has no end')
-        self.one_is_primary()
-        if victim is self.other:
-            self.two_copies()
-            self.kill_primary()
-
-    def switchover(self):
-        """Nobody dies; both remain members."""
-        self.primary.twinlog('switchover', '--disconnect', expect=pair.DONE)
-        self.one_is_primary()
-
-    def bad_arbiter(self):
-        """It fails for some time from the kill on."""
-        name = self.chance.choice(sorted(ARBITER_FAULTS))
-        for node in self.both.nodes:
-            self.arbiter.fault(node, ARBITER_FAULTS[name])
-        timer = threading.Timer(
-            self.chance.uniform(0.2, 2.5),
-            lambda: [self.arbiter.good(node) for node in self.both.nodes])
-        timer.start()
-        try:
-            self.kill_primary()
-        finally:
-            timer.join()
-
-    # ---- A round ----
-
-    def faults(self):
-        """Those that there can be in this setup."""
-        always = [Stay.just_kill, Stay.dark, Stay.one_way, Stay.frozen,
-                  Stay.target_dies, Stay.killed_in_switchover,
-                  Stay.switchover]
-        if self.arbitrated:
-            always += [Stay.split, Stay.bad_arbiter]
-        if self.kept:
-            always += [Stay.source_dies, Stay.both_die]
-        if self.kept or not self.arbitrated:
-            always += [Stay.reconnect]
-        return always
-
-    def round(self, number):
-        self.chance = random.Random(f'{SEED} {number}')
-        # One of those that were done least so far.
-        faults = self.faults()
-        least = min(self.tried[fault] for fault in faults)
-        fault = self.chance.choice([fault for fault in faults
-                                    if self.tried[fault] == least])
-        self.tried[fault] += 1
-        self.counts[fault.__name__] += 1
-        began = time.monotonic()
-        self.client.progress()
-        before = self.primary
-        fault(self)
-        self.client.progress()
-        # In half of the rounds nothing is written over what there is now.
-        if self.chance.random() < 0.5:
-            self.client.hold()
-            check_history(self.primary, self.record)
-            self.client.release()
-        self.two_copies()
-        self.client.progress()
-        self.at_rest()
-        print(f'  {number}: {self.setup()}, {fault.__name__},'
-              f' {before.name} to {self.primary.name},'
-              f' {time.monotonic() - began:.1f} s', flush=True)
-
-    def setup(self):
-        return ' '.join((['auto-promote'] if self.automatic else
-                         ['arbiter'] if self.arbitrated else ['fenced'])
-                        + (['store'] if self.kept else []))
-
-    def bound(self):
-        return DEADLINE + (GRACE if self.arbitrated else 0.0) + SLACK
-
-    def at_rest(self):
-        self.client.hold()
-        self.client.wait_for(lambda: all_equal(self.primary.status()),
-                             'at rest')
-        self.both.wait_complete(self.primary)
-        if self.kept:
-            same_stores(self.both)
-        else:
-            self.primary.twinlog('verify', expect=pair.DONE)
-        check_history(self.primary, self.record)
-        self.record.judge()
-        pair.check(not self.record.lost, f'{len(self.record.lost)} wrong: '
-                   + '; '.join(self.record.lost[:5]))
-        pair.check(self.client.longest <= self.bound(),
-                   f'a request took {self.client.longest:.2f} s')
-        self.client.release()
-
-    def show(self):
-        """What the nodes said, but for the clients that they turned away."""
-        for node in self.both.nodes:
-            lines = [line for line in node.log_lines()
-                     if 'client refused' not in line]
-            print(f'---- of node {node.name}', *lines[-30:], sep='\n',
-                  flush=True)
-        print(f'---- {[node.status() for node in self.both.nodes]}',
-              flush=True)
-
-    def end(self):
-        self.client.end()
-        self.both.stop()
-
-
 def test_rounds():
     print(f'  seed {SEED}', flush=True)
     counts = collections.Counter()
     longest = {True: 0.0, False: 0.0}
     stays = max(min(ROUNDS, len(SETUPS)), -(-ROUNDS // LONGEST_STAY))
-    number = acknowledged = failed = checked = 0
+    number = changes = acknowledged = failed = checked = 0
     for i in range(stays):
-        stay = Stay(SETUPS[i % len(SETUPS)], f'{SEED} client {i}')
+        stay = Stay(SETUPS[i % len(SETUPS)], SEED)
         while number < ROUNDS * (i + 1) // stays:
             number += 1
             try:
@@ -413,9 +42,11 @@ def test_rounds():
                 print(f'  in round {number} of {ROUNDS}, seed {SEED}, '
                       f'{stay.setup()}', flush=True)
                 stay.show()
+                stay.stop()
                 raise
         stay.end()
         counts += stay.counts
+        changes += stay.changes
         acknowledged += stay.record.acknowledged
         failed += stay.client.failed
         checked += stay.record.checked
@@ -423,8 +54,9 @@ def test_rounds():
                                        stay.client.longest)
     print('  ' + ', '.join(f'{name} {count}'
                            for name, count in sorted(counts.items())))
-    print(f'  rounds {number}, requests judged {checked}, acknowledged'
-          f' {acknowledged}, failed {failed}, lost 0, not linearizable 0')
+    print(f'  rounds {number}, changes of the primary {changes}, requests'
+          f' judged {checked}, acknowledged {acknowledged}, failed {failed},'
+          ' lost 0, not linearizable 0')
     for arbitrated, seconds in longest.items():
         print(f'  longest request {"with" if arbitrated else "without"}'
               f' arbiter {seconds:.2f} s', flush=True)
