@@ -1,0 +1,135 @@
+"""A node on each machine of a lab, the kernel's NBD client, and the pool
+`tank` on the shared disk, whose log device is the volume.
+
+These are the commands that an administrator would give.
+"""
+
+import shlex
+
+import pair
+from pair import DONE, check, equal
+
+VOLUME = 'slog0'
+SOCKET = f'/run/twinlog/{VOLUME}.sock'
+DEVICE = '/dev/nbd0'
+DATA = '/tank/data'
+RECORDS = '/dev/virtio-ports/records'
+ADDRESSES = {'a': '10.0.0.1:10810', 'b': '10.0.0.2:10810'}
+NODE_LOG = '/var/log/nbdkit'
+
+
+def start_node(machine, size='256M', **parameters):
+    """Start nbdkit on MACHINE, and wait until the node answers."""
+    other = machine.lab.other(machine)
+    words = ['nbdkit', '-f', '--unix', SOCKET, 'twinlog', size,
+             f'name={VOLUME}', f'node={machine.name}',
+             f'listen={ADDRESSES[machine.name]}',
+             f'peer={ADDRESSES[other.name]}']
+    words += [f'{key.replace("_", "-")}={value}'
+              for key, value in parameters.items()]
+    machine.run(f'rm -f {SOCKET}')
+    machine.spawn(shlex.join(words), NODE_LOG)
+    try:
+        machine.wait(f'test -S {SOCKET} && twinlog status')
+    except pair.Failure as failure:
+        log = machine.text(f'cat {NODE_LOG}')
+        raise pair.Failure(f'{failure}: {log}') from None
+
+
+def twinlog(machine, command, expect=DONE, seconds=120):
+    """The command twinlog on MACHINE; its output."""
+    result = machine.run(f'twinlog {command}', seconds, may_fail=True)
+    output = result.output.decode(errors='replace')
+    equal(result.status, expect,
+          f'exit status of twinlog {command} on {machine.name}, which said'
+          f' {output.strip()!r}')
+    return output
+
+
+def await_states(machine, *states, seconds=120):
+    for state in states:
+        twinlog(machine, f'wait {VOLUME} --for {state} --timeout {seconds}',
+                seconds=seconds + 30)
+
+
+def await_pair(primary):
+    """Until both copies are complete."""
+    await_states(primary, 'Primary', 'Connected', 'UpToDate', 'peer:UpToDate')
+
+
+def create_pair(lab, **parameters):
+    """A node on each machine, and the volume, with `a` as its primary."""
+    for machine in lab.nodes:
+        start_node(machine, **parameters)
+    await_states(lab.a, 'Connected')
+    twinlog(lab.a, f'create {VOLUME}')
+    await_pair(lab.a)
+
+
+def attach(machine):
+    """The volume as a block device, through plain nbd-client."""
+    machine.run(f'nbd-client -unix {SOCKET} {DEVICE} -timeout 10')
+
+
+def detach(machine):
+    machine.run(f'nbd-client -d {DEVICE}')
+
+
+def create_pool(machine, log=DEVICE):
+    """The pool, with LOG as its log device, and a file system in it."""
+    machine.run('zpool create -o cachefile=none -o ashift=12 tank /dev/vda1'
+                f' log {log}')
+    machine.run('zfs create tank/data')
+
+
+def import_pool(machine, log=DEVICE):
+    """After the other machine died: never with -m, which does without a log.
+    """
+    machine.run(f'zpool import -f -o cachefile=none -d /dev/vda1 -d {log}'
+                ' tank', 120)
+
+
+def fail_over(survivor):
+    """What makes SURVIVOR serve the pool after the other one's power cut."""
+    twinlog(survivor, f'promote {VOLUME} --fenced')
+    attach(survivor)
+    import_pool(survivor)
+
+
+def pool_is_healthy(machine):
+    return machine.text('zpool list -H -o health tank') == 'ONLINE'
+
+
+# ---- Records ----
+
+def received(machine):
+    """The whole lines that MACHINE sent out, whatever became of it."""
+    with open(machine.records, 'rb') as file:
+        lines = file.read().splitlines(keepends=True)
+    return [line for line in lines if line.endswith(b'\n')]
+
+
+def acknowledged(machine):
+    return sum(line.startswith(b'done ') for line in received(machine))
+
+
+def start_writer(machine, prefix, threads=2):
+    """Files, each made durable with fsync; each is noted outside before it is
+    begun, and again when its last fsync has returned."""
+    machine.spawn(f'fsync-writer write {DATA} {prefix} {RECORDS} {threads}',
+                  '/var/log/writer')
+
+
+def verify(machine):
+    """Compare what is on MACHINE with the notes of both; how many files were
+    acknowledged."""
+    notes = b''.join(line for each in machine.lab.nodes
+                     for line in received(each))
+    machine.run('cat >/tmp/notes', data=notes)
+    result = machine.run(f'fsync-writer verify {DATA} /tmp/notes', 300,
+                         may_fail=True)
+    output = result.output.decode(errors='replace').strip()
+    check(result.status == 0, f'fsync-writer verify: {output}')
+    count, lost = output.splitlines()[-1].split()
+    equal(int(lost), 0, 'lost files')
+    return int(count)

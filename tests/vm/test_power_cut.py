@@ -1,0 +1,55 @@
+"""The active machine loses its power under fsync load; the other one is
+promoted, attaches the volume and imports the pool, and every file whose fsync
+returned is there.  Then it is the other one's turn.
+
+TWINLOG_POWER_CUTS: how many (2).
+"""
+
+import os
+import random
+import time
+
+import pair
+import storage
+from machines import Lab
+from pair import check, wait_for
+
+CUTS = int(os.environ.get('TWINLOG_POWER_CUTS', '2'))
+ENOUGH = 30  # acknowledged before a cut
+
+
+def cut(lab, active, number):
+    """One power cut of ACTIVE, at a random moment."""
+    before = storage.acknowledged(active)
+    storage.start_writer(active, f'cut{number}')
+    wait_for(lambda: storage.acknowledged(active) >= before + ENOUGH,
+             'files are acknowledged', 120, 0.05)
+    time.sleep(random.random())
+    active.power_cut()
+    survivor = lab.other(active)
+    began = time.monotonic()
+    storage.fail_over(survivor)
+    took = time.monotonic() - began
+    count = storage.verify(survivor)
+    print(f'cut {number}: {survivor.name} took over in {took:.1f} s,'
+          f' {count} files acknowledged so far, 0 lost', flush=True)
+    return survivor
+
+
+def test_power_cut():
+    lab = Lab().start()
+    storage.create_pair(lab)
+    storage.attach(lab.a)
+    storage.create_pool(lab.a)
+    active = lab.a
+    for number in range(1, CUTS + 1):
+        survivor = cut(lab, active, number)
+        check(storage.pool_is_healthy(survivor), 'the pool is healthy')
+        active.start()
+        storage.start_node(active)
+        storage.await_pair(survivor)
+        active = survivor
+
+
+if __name__ == '__main__':
+    pair.main(test_power_cut)
