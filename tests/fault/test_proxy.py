@@ -148,6 +148,12 @@ def test_handshake_is_lossy():
 
 # ---- Cut ----
 
+def forget_ram(node):
+    """Of one that was killed."""
+    for suffix in ('', '.header'):
+        os.unlink(node.parameters['store'] + suffix)
+
+
 class CutAt:
     """A rule: the connection ends at the Nth frame of KIND, once."""
 
@@ -176,8 +182,7 @@ def cut_everywhere(verdict, full):
         if full:
             both.b.kill()
             both.proxy.close()
-            for suffix in ('', '.header'):
-                os.unlink(both.b.parameters['store'] + suffix)
+            forget_ram(both.b)
             work_until(client, lambda: both.a.get('copies') == 1, 'alone')
         else:
             go_alone(both, client)
