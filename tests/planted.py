@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -27,10 +28,9 @@ class Failed(Exception):
 
 def run(command, cwd, what):
     """Run what has to succeed."""
-    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        raise Failed(f"{what} failed:\n{done.stdout}")
+    status, output = look(command, cwd)
+    if status != 0:
+        raise Failed(f"{what} failed:\n{output}")
 
 
 def look(command, cwd):
@@ -41,10 +41,10 @@ def look(command, cwd):
     return done.returncode, done.stdout
 
 
-def copy(work, folders, files=(), extra="", options=()):
+def copy(work, folders, files=(), before="", after="", options=()):
     """Set up, in work/build, a project of copies: folders are built in their
-    order, after the lines of extra; files are only copied; options are for
-    meson setup.
+    order, between the lines of before and after; files are only copied;
+    options are for meson setup.
     """
     for folder in folders:
         shutil.copytree(ROOT / folder, work / folder)
@@ -52,81 +52,86 @@ def copy(work, folders, files=(), extra="", options=()):
         (work / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, work / file)
     (work / "meson.build").write_text(
-        PROJECT + extra + "inc = include_directories('server')\n" +
-        "".join(f"subdir('{folder}')\n" for folder in folders))
+        PROJECT + before + "inc = include_directories('server')\n" +
+        "".join(f"subdir('{folder}')\n" for folder in folders) + after)
     run(["meson", "setup", "build", *options], work, "meson setup")
 
 
 class Subject:
     """What is damaged and who is to notice.
 
-    damaged is the folder that the patches change, which program is built of;
-    look(work, patch) runs it: what was found, or None. The patch is None
-    where no bug is planted. The rest is as in copy.
+    damaged is the folder that the patches change; the rest is as in copy. A
+    class of its own says, of a patch or of None where no bug is planted:
+    programs(patch), what to build, and look(work, patch): what was caught, and
+    who should have caught the bug and did not.
     """
 
-    def __init__(self, folders, damaged, program, look, extra="", files=()):
+    def __init__(self, folders, damaged, files=(), before="", after=""):
         self.folders = folders
         self.damaged = damaged
-        self.program = program
-        self.look = look
-        self.extra = extra
         self.files = files
+        self.before = before
+        self.after = after
 
-    def build(self, work):
-        run(["ninja", "-C", "build", self.program], work, "the build")
+    def build(self, work, patch):
+        run(["ninja", "-C", "build", *self.programs(patch)], work, "the build")
 
     def try_patch(self, work, patch):
-        backup = work / "clean"
+        """One line of what came of it, and whether all went well."""
+        backup = work / "backup"
         damaged = work / self.damaged
         shutil.copytree(damaged, backup)
         try:
-            run(["patch", "-p1", "--force", "--no-backup-if-mismatch", "-i",
-                 str(patch)], work, f"patching with {patch.name}")
-            self.build(work)
-            return self.look(work, patch)
+            run(["patch", "-p1", "--force", "--fuzz=0",
+                 "--no-backup-if-mismatch", "-i", str(patch)], work,
+                "it does not fit the source any more: patching")
+            self.build(work, patch)
+            caught, missed = self.look(work, patch)
+        except Failed as error:
+            return str(error), False
         finally:
             # Fresh times, so that the next build sees every file that changed.
             for clean in backup.iterdir():
                 if clean.read_bytes() != (damaged / clean.name).read_bytes():
                     shutil.copyfile(clean, damaged / clean.name)
             shutil.rmtree(backup)
+        text = [f"caught by {found}" for found in caught]
+        if missed:
+            what = patch.read_text().split("\n", 1)[0]
+            text += [f"NOT CAUGHT by {name}: {what}" for name in missed]
+        return "\n  ".join(text), not missed
 
     def prove(self, patches):
         """The exit status: 0 if every bug was caught."""
-        missed = 0
+        good = 0
         with tempfile.TemporaryDirectory(prefix="twinlog-mutate-") as name:
             work = pathlib.Path(name)
             try:
-                copy(work, self.folders, self.files, self.extra)
-                self.build(work)
-                found = self.look(work, None)
+                copy(work, self.folders, self.files, self.before, self.after)
+                self.build(work, None)
+                found, _ = self.look(work, None)
                 if found:
                     raise Failed(f"without any bug planted: {found}")
-                for patch in patches:
-                    found = self.try_patch(work, patch)
-                    if found:
-                        print(f"{patch.stem}: caught by {found}", flush=True)
-                    else:
-                        missed += 1
-                        what = patch.read_text().split("\n", 1)[0]
-                        print(f"{patch.stem}: NOT CAUGHT: {what}", flush=True)
             except Failed as error:
                 print(f"mutate: {error}", file=sys.stderr)
                 return 1
-        print(f"mutations {len(patches)}, caught {len(patches) - missed}")
-        return 1 if missed else 0
+            for patch in patches:
+                began = time.monotonic()
+                text, caught = self.try_patch(work, patch)
+                good += caught
+                print(f"{patch.stem} ({time.monotonic() - began:.0f} s):\n"
+                      f"  {text}", flush=True)
+        print(f"mutations {len(patches)}, caught {good}")
+        return 0 if good == len(patches) else 1
 
 
-def choose(parser, folders, names):
-    """The patches of those names in the folders; all, where none is named."""
-    known = {}
-    for folder in folders:
-        for patch in sorted((ROOT / folder).glob("*.patch")):
-            known[patch.stem] = patch
+def choose(parser, folder, names):
+    """The patches of those names in the folder; all, where none is named."""
+    known = {patch.stem: patch for patch in
+             sorted((ROOT / folder).glob("*.patch"))}
     for name in names:
         if name not in known:
             parser.error(f"there is no bug {name}")
     if not known:
-        parser.error(f"no patches in {', '.join(folders)}")
+        parser.error(f"no patches in {folder}")
     return [known[name] for name in names or known]

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 static struct cluster c;
-static struct unit_request r, r2;
+static struct unit_request r, r2, r3;
 static struct tl_status s;
 
 #define status_of(i) (cluster_status (&c, i, &s), &s)
@@ -99,41 +99,49 @@ END_TEST
  */
 START_TEST (chunk_does_not_overtake_a_write)
 {
-  static struct unit_request zeroes[5], reads[21];
-  struct tl_frame ack;
+  static struct unit_request zero;
 
   cluster_init (&c, TL_POLICY_ERROR);
-  c.arbiter = true;
-  cluster_start (&c, 0);
-  cluster_start (&c, 1);
-  cluster_pass (&c, 100000);
-  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_CREATE, 0), TL_DONE);
+  c.extra.resync_rate = 2 * TL_BLOCK; /* a second */
+  cluster_create (&c);
   cluster_cut (&c, false);
   cluster_run (&c);
-  for (unsigned i = 0; i < 5; i++)
-    cluster_zero (&c, 0, &zeroes[i], 2 * i * TL_BLOCK, TL_BLOCK);
-  c.hold_acks = c.link = true;
+  cluster_write (&c, 0, &r2, 0, TL_BLOCK, 'y');
+  cluster_zero (&c, 0, &zero, 2 * TL_BLOCK, TL_BLOCK);
+  c.link = true;
   cluster_pass (&c, 100000);
-  ck_assert_uint_eq (status_of (0)->resyncs, 1);
-  for (unsigned i = 0; i < 21; i++)
-    cluster_read (&c, 0, &reads[i], 0, TL_BLOCK);
-  /* Sync-begin and the first chunk are acknowledged: the reads go, and fill
-   * the update, so that the window has room at the next step.
-   */
-  ck_assert_uint_ge (c.pipes[1].n, 1);
-  ack = c.pipes[1].packets[0].frame;
-  ck_assert_int_eq (ack.type, TL_ACK);
-  ack.sequence = 2;
-  cluster_inject (&c, 0, &ack, NULL);
-  cluster_write (&c, 0, &r, 8 * TL_BLOCK, TL_BLOCK, 'x');
-  cluster_drop (&c, 1);
-  c.hold_acks = false;
-  cluster_write (&c, 0, &r2, 15 * TL_BLOCK, TL_BLOCK, 'y');
-  cluster_pass (&c, DEADLINE / 2);
+  /* The chunk of zeroes waits for its time, and the write comes just then. */
+  ck_assert_uint_eq (status_of (0)->out_of_sync, TL_BLOCK);
+  c.now += 500000;
+  cluster_write (&c, 0, &r, 2 * TL_BLOCK, TL_BLOCK, 'x');
+  cluster_pass (&c, 100000);
   ck_assert (r.done && r.core.error == 0);
   ck_assert_uint_eq (status_of (0)->out_of_sync, 0);
-  ck_assert_int_eq (c.nodes[1].bytes[8 * TL_BLOCK], 'x');
+  ck_assert_int_eq (c.nodes[1].bytes[2 * TL_BLOCK], 'x');
   ck_assert_int_eq (memcmp (c.nodes[0].bytes, c.nodes[1].bytes, SIZE), 0);
+  cluster_free (&c);
+}
+END_TEST
+
+/* A request that comes just before the time of a chunk does not take that
+ * chunk's turn away.
+ */
+START_TEST (request_does_not_stop_a_resync)
+{
+  cluster_init (&c, TL_POLICY_ERROR);
+  c.extra.resync_rate = 2 * TL_BLOCK; /* a second */
+  cluster_create (&c);
+  cluster_cut (&c, false);
+  cluster_run (&c);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'y');
+  cluster_write (&c, 0, &r2, 2 * TL_BLOCK, TL_BLOCK, 'z');
+  c.link = true;
+  cluster_pass (&c, 100000);
+  ck_assert_uint_eq (status_of (0)->out_of_sync, TL_BLOCK);
+  c.now += 500000;
+  cluster_read (&c, 0, &r3, 4 * TL_BLOCK, TL_BLOCK);
+  ck_assert (r3.done && r3.core.error == 0);
+  ck_assert_uint_le (c.nodes[0].wake, c.now);
   cluster_free (&c);
 }
 END_TEST
@@ -250,6 +258,7 @@ END_TEST
 UNIT_MAIN ("acknowledge", write_waits_for_the_peer,
            error_policy_fails_after_the_deadline, write_survives_a_blip,
            continue_goes_on_past_a_frozen_partner,
-           chunk_does_not_overtake_a_write, local_reads_need_no_word,
-           resync_keeps_its_rate, frame_of_another_view_is_refused,
-           verify_finds_and_mends, verify_is_interrupted)
+           chunk_does_not_overtake_a_write, request_does_not_stop_a_resync,
+           local_reads_need_no_word, resync_keeps_its_rate,
+           frame_of_another_view_is_refused, verify_finds_and_mends,
+           verify_is_interrupted)

@@ -177,6 +177,34 @@ START_TEST (kept_proposal_is_asked_again)
   cluster_pass (&c, 2 * DEADLINE);
   ck_assert_int_eq (status_of (0)->role, TL_PRIMARY);
   ck_assert_uint_eq (s.copies, 2);
+  ck_assert_uint_eq (s.view.id, c.arbiter_view.id);
+  cluster_free (&c);
+}
+END_TEST
+
+/* V4: a node whose state file is an old one cannot know that what it holds is
+ * of the view that the arbiter has, though that names it a member.
+ */
+START_TEST (kept_node_with_an_older_record)
+{
+  struct tl_record older;
+
+  keeping_pair (TL_POLICY_ARBITER);
+  older = c.nodes[1].record;
+  cluster_kill (&c, 1);
+  cluster_run (&c);
+  cluster_start (&c, 1);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_uint_eq (status_of (1)->view.number, 3);
+  ck_assert_uint_eq (s.view.n_members, 2);
+  cluster_kill (&c, 1);
+  cluster_crash (&c, 0);
+  c.nodes[1].record = older;
+  cluster_start (&c, 1);
+  for (unsigned i = 0; i < 2; i++) {
+    ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_REFUSED);
+    ck_assert_int_eq (status_of (1)->disk, TL_DISK_OUTDATED);
+  }
   cluster_free (&c);
 }
 END_TEST
@@ -249,5 +277,5 @@ UNIT_MAIN ("kept_ram", kept_secondary_copies_what_it_missed,
            kept_primary_resumes, kept_lone_primary_resumes_alone,
            kept_node_is_not_promoted_by_fencing, kept_old_primary_follows,
            kept_target_stays_inconsistent, kept_proposal_is_asked_again,
-           kept_data_is_not_created_over, kept_create_is_acted_on_later,
-           kept_handover_that_nobody_heard_of)
+           kept_node_with_an_older_record, kept_data_is_not_created_over,
+           kept_create_is_acted_on_later, kept_handover_that_nobody_heard_of)
