@@ -11,7 +11,7 @@ arbiter_reset (struct sim *sim)
   struct arbiter *arbiter = &sim->arbiter;
 
   arbiter->exists = false;
-  arbiter->down_until = arbiter->slow_until = 0;
+  arbiter->down_until = arbiter->slow_until = arbiter->astray_until = 0;
   for (unsigned i = 0; i < NODES; i++)
     arbiter->cut_until[i] = 0;
   arbiter->n = 0;
@@ -77,23 +77,32 @@ arbiter_ask (struct sim *sim, struct node *node, const struct tl_action *action)
   sim_at (sim, lands, K_QUESTION, NULL, id, 0);
 }
 
-/* The question reaches the arbiter. */
-void
-arbiter_question (struct sim *sim, uint64_t id)
+/* Its directory is not mounted, or is that of another pair, or an old copy: it
+ * compares with what it finds there, and swaps nothing.
+ */
+static void
+look_astray (struct sim *sim, struct question *question)
+{
+  struct tl_view *stands = &question->stands;
+
+  sim_count (sim, T_ARBITER_ASTRAY);
+  question->landed = true;
+  question->result = TL_ANSWER_LOST;
+  question->known = rng_percent (&sim->rng, 60);
+  question->uuid_stands = question->uuid;
+  question->uuid_stands.bytes[0] ^= rng_percent (&sim->rng, 50);
+  *stands = question->before;
+  stands->id = rng_next (&sim->rng) | 1;
+  if (stands->number > 1 && --stands->number == 1)
+    stands->parent = 0;
+  TRACE (sim, "arbiter: refused %s, it looks astray",
+         sim_view_text (&question->after));
+}
+
+static void
+compare_and_swap (struct sim *sim, struct question *question, bool lost_track)
 {
   struct arbiter *arbiter = &sim->arbiter;
-  struct question *question = &arbiter->questions[id];
-  struct node *node = &sim->nodes[question->node];
-  bool lost_track = !node->alive || node->life != question->life;
-
-  if (arbiter->down_until > sim->now ||
-      arbiter->cut_until[question->node] > sim->now) {
-    if (!lost_track && !question->silent)
-      sim_at (sim, sim->now + rng_between (&sim->rng, MS, 100 * MS), K_ANSWER,
-              node, id, 1);
-    return;
-  }
-
   bool matches = question->create
                      ? !arbiter->exists
                      : arbiter->exists &&
@@ -120,6 +129,29 @@ arbiter_question (struct sim *sim, uint64_t id)
            sim_view_text (&question->after),
            arbiter->exists ? sim_view_text (&arbiter->view) : "nothing");
   }
+}
+
+/* The question reaches the arbiter. */
+void
+arbiter_question (struct sim *sim, uint64_t id)
+{
+  struct arbiter *arbiter = &sim->arbiter;
+  struct question *question = &arbiter->questions[id];
+  struct node *node = &sim->nodes[question->node];
+  bool lost_track = !node->alive || node->life != question->life;
+
+  if (arbiter->down_until > sim->now ||
+      arbiter->cut_until[question->node] > sim->now) {
+    if (!lost_track && !question->silent)
+      sim_at (sim, sim->now + rng_between (&sim->rng, MS, 100 * MS), K_ANSWER,
+              node, id, 1);
+    return;
+  }
+
+  if (arbiter->astray_until > sim->now && !question->create)
+    look_astray (sim, question);
+  else
+    compare_and_swap (sim, question, lost_track);
   if (!lost_track && !question->silent)
     sim_at (sim, sim->now + rng_between (&sim->rng, 200, 10 * MS), K_ANSWER,
             node, id, 0);

@@ -184,6 +184,12 @@ fault_arbiter (struct sim *sim)
     TRACE (sim, "fault: the arbiter is slow");
     return;
   }
+  if (rng_percent (&sim->rng, 30)) {
+    sim->arbiter.astray_until =
+        sim->now + rng_below (&sim->rng, sim->deadline * 2);
+    TRACE (sim, "fault: the arbiter looks at another record");
+    return;
+  }
   sim_count (sim, T_ARBITER_DOWN);
   sim->arbiter.down_until = sim->now + rng_below (&sim->rng, sim->deadline * 2);
   TRACE (sim, "fault: the arbiter is down");

@@ -19,8 +19,9 @@ heal_begin (struct sim *sim)
   schedule->stage = HEAL_RESTORE;
   schedule->heal_since = sim->now;
   schedule->heal_until = sim->now + 33 * sim->deadline + 3000 * MS;
-  sim->network.corrupt = 0;
+  sim->network.corrupt = sim->network.strange = 0;
   sim->arbiter.down_until = sim->arbiter.slow_until = sim->now;
+  sim->arbiter.astray_until = sim->now;
   sim->network.slow_until = sim->now;
   sim->arbiter.unknown = 0;
   for (unsigned i = 0; i < NODES; i++) {
@@ -219,18 +220,24 @@ read_all (struct sim *sim)
   }
 }
 
-/* A byte of the secondary's store changes by itself. */
+/* A byte of the secondary's store changes by itself, or one in each of some
+ * adjacent blocks.
+ */
 static void
 rot (struct sim *sim, struct node *node)
 {
   uint64_t at = rng_below (&sim->rng, sim->size);
+  uint64_t blocks = rng_between (&sim->rng, 1, 3);
   unsigned char byte;
 
-  tl_store_read (node->store, at, 1, &byte);
-  byte ^= 0x10;
-  tl_store_write (node->store, at, 1, &byte);
-  TRACE (sim, "fault: byte %llu of %s's store changes", (unsigned long long)at,
-         node->name);
+  for (; blocks > 0 && at < sim->size; blocks--, at += TL_BLOCK) {
+    tl_store_read (node->store, at, 1, &byte);
+    byte ^= 0x10;
+    tl_store_write (node->store, at, 1, &byte);
+    sim->schedule.rotten += TL_BLOCK;
+    TRACE (sim, "fault: byte %llu of %s's store changes",
+           (unsigned long long)at, node->name);
+  }
 }
 
 /* A verify was asked for: has it ended, and with what it should find? */
@@ -239,7 +246,7 @@ verify (struct sim *sim)
 {
   struct schedule *schedule = &sim->schedule;
   struct node *node = serving (sim);
-  uint64_t expected = schedule->stage == HEAL_ROT ? TL_BLOCK : 0;
+  uint64_t expected = schedule->rotten;
 
   if (!node) {
     sim_violate (sim, "does not serve after healing");

@@ -158,6 +158,14 @@ struct conn {
   struct pipe pipes[2]; /* pipes[i] leads away from ends[i] */
 };
 
+/* What is given to a core: stranger.c may have changed it. */
+struct strange {
+  struct tl_frame frame;
+  const unsigned char *payload;
+  unsigned times;
+  bool refused; /* it must be */
+};
+
 struct network {
   struct conn **conns;
   size_t n, room, live;       /* conns below live are all gone */
@@ -166,6 +174,7 @@ struct network {
   uint64_t slow_until, slow_by; /* and by how much more */
   unsigned corrupt;             /* of 10,000 frames */
   bool corrupted;               /* it has happened */
+  unsigned strange;             /* of 1,000 frames, and more of the rare ones */
 };
 
 /* Arbiter: arbiter.c */
@@ -189,6 +198,7 @@ struct arbiter {
   struct tl_uuid uuid;
   struct tl_view view;
   uint64_t down_until, slow_until;
+  uint64_t astray_until;     /* it looks at another record */
   uint64_t cut_until[NODES]; /* from that node */
   struct question *questions;
   size_t n, room;
@@ -292,6 +302,7 @@ enum heal_stage {
 };
 
 struct schedule {
+  uint64_t rotten; /* bytes of the blocks that verify is to find different */
   uint64_t events_wanted;
   uint64_t pace; /* mean time between faults */
   int creator;   /* the node that create is sent to */

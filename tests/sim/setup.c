@@ -26,6 +26,7 @@ configure (struct sim *sim)
   sim->network.delay_min = 20;
   sim->network.delay_max = delays[rng_below (rng, 4)];
   sim->network.corrupt = rng_percent (rng, 15) ? 40 : 0;
+  sim->network.strange = rng_percent (rng, 20) ? 10 : 0;
   sim->disk_delay = disks[rng_below (rng, 3)];
   sim->disk_failing = (unsigned)rng_between (rng, 0, 50);
   sim->ram_kept = rng_percent (rng, 35);

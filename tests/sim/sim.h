@@ -143,6 +143,9 @@ void wire_send (struct sim *sim, struct node *node, uint32_t id,
 /* Give the receiver of pipe FROM the frames that are whole. */
 void wire_take (struct sim *sim, struct conn *conn, unsigned from);
 
+/* stranger.c */
+bool stranger_change (struct sim *sim, struct node *to, struct strange *given);
+
 /* arbiter.c */
 void arbiter_reset (struct sim *sim);
 /* A question leaves; it reaches the arbiter; its answer, or SILENCE, reaches

@@ -133,6 +133,47 @@ bad_bytes (struct sim *sim, struct conn *conn, unsigned e, const char *reason)
   node_step (sim, node, &event);
 }
 
+/* Give a frame to the core of the node at END. */
+static void
+deliver (struct sim *sim, struct node *node, const struct end *end,
+         const struct strange *given)
+{
+  const struct tl_frame *frame = &given->frame;
+  struct tl_event event = {.type = TL_EV_FRAME};
+
+  TRACE (sim,
+         "%s: %s session %llx view %llu seq %llu %llu+%u flags %u (%u bytes)",
+         node->name, tl_frame_name (frame->type),
+         (unsigned long long)frame->session, (unsigned long long)frame->view,
+         (unsigned long long)frame->sequence, (unsigned long long)frame->offset,
+         frame->length, frame->flags, frame->payload);
+  event.frame.id = end->id;
+  event.frame.frame = frame;
+  event.frame.payload = frame->payload ? given->payload : NULL;
+  if (frame->session != 0 && frame->view == node->stored_number)
+    node->connected_view = node->stored_id;
+  node_step (sim, node, &event);
+}
+
+/* What a stranger has changed is judged anew: its header, then the rest.  True
+ * where the connection has ended.
+ */
+static bool
+judge (struct sim *sim, struct conn *conn, unsigned e, struct strange *given)
+{
+  unsigned char header[TL_FRAME_SIZE];
+  struct tl_frame again;
+  const char *reason;
+
+  tl_frame_encode (&given->frame, header);
+  reason = tl_frame_decode (&again, header, sim->size);
+  if (!reason)
+    return false;
+  sim->network.corrupted = true;
+  bad_bytes (sim, conn, e, reason);
+  return true;
+}
+
 /* Give the node at the far end of pipe FROM the frames that are whole. */
 void
 wire_take (struct sim *sim, struct conn *conn, unsigned from)
@@ -145,39 +186,34 @@ wire_take (struct sim *sim, struct conn *conn, unsigned from)
   while (end->state == END_OPEN && pipe->arrived >= TL_FRAME_SIZE &&
          !node->halted && !sim->violated) {
     const unsigned char *bytes = pipe->bytes + pipe->start;
-    struct tl_frame frame;
-    const char *reason = tl_frame_decode (&frame, bytes, sim->size);
+    struct strange given = {.times = 1};
+    const char *reason = tl_frame_decode (&given.frame, bytes, sim->size);
+    size_t n = TL_FRAME_SIZE + given.frame.payload;
 
     if (reason) {
       bad_bytes (sim, conn, !from, reason);
       return;
     }
-    if (pipe->arrived < TL_FRAME_SIZE + frame.payload)
+    if (pipe->arrived < n)
       break;
-    bytes += TL_FRAME_SIZE;
-    if (tl_payload_checksum (bytes, frame.payload) != frame.checksum) {
+    given.payload = bytes + TL_FRAME_SIZE;
+    if (tl_payload_checksum (given.payload, given.frame.payload) !=
+        given.frame.checksum) {
       bad_bytes (sim, conn, !from, "checksum of a payload");
       return;
     }
-    TRACE (sim,
-           "%s: %s session %llx view %llu seq %llu %llu+%u flags %u (%u bytes)",
-           node->name, tl_frame_name (frame.type),
-           (unsigned long long)frame.session, (unsigned long long)frame.view,
-           (unsigned long long)frame.sequence, (unsigned long long)frame.offset,
-           frame.length, frame.flags, frame.payload);
-
-    struct tl_event event = {.type = TL_EV_FRAME};
-
-    event.frame.id = end->id;
-    event.frame.frame = &frame;
-    event.frame.payload = frame.payload ? bytes : NULL;
     any = true;
-    if (frame.session != 0 && frame.view == node->stored_number)
-      node->connected_view = node->stored_id;
-    node_step (sim, node, &event);
-    if (end->state == END_OPEN) {
-      pipe->start += TL_FRAME_SIZE + frame.payload;
-      pipe->arrived -= TL_FRAME_SIZE + frame.payload;
+    if (stranger_change (sim, node, &given) && judge (sim, conn, !from, &given))
+      return;
+    for (unsigned i = 0;
+         i < given.times && end->state == END_OPEN && !node->halted; i++)
+      deliver (sim, node, end, &given);
+    if (end->state == END_OPEN && !sim->violated) {
+      if (given.refused && !node->halted)
+        sim_violate (sim, "%s lets a wrong %s frame pass", node->name,
+                     tl_frame_name (given.frame.type));
+      pipe->start += n;
+      pipe->arrived -= n;
     }
   }
   if (node->halted && !sim->violated) {
