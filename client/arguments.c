@@ -1,4 +1,5 @@
 #include "arguments.h"
+#include "attach.h"
 #include "commands.h"
 #include "verify.h"
 #include "wait.h"
@@ -34,13 +35,26 @@ static const struct {
         {"force", NULL,
          "even where acknowledged writes may be lost; VOLUME is a must", false,
          true},
-    [OPTION_DISCONNECT] = {"disconnect", NULL, "although clients are attached",
+    [OPTION_DISCONNECT] = {"disconnect", NULL,
+                           "although clients are attached, or programs use "
+                           "the device",
                            false, true},
     [OPTION_FOR] = {"for", "STATE",
                     "role, disk-state, connection-state, or peer:STATE", false,
                     false},
     [OPTION_TIMEOUT] = {"timeout", "S", "seconds, such as 30 or 0.5", false,
                         false},
+    [OPTION_DEVICE] = {"device", "/dev/nbdN", "that device", false, false},
+    [OPTION_SOCKET] = {"socket", "PATH",
+                       "the NBD socket (/run/twinlog/VOLUME.sock)", false,
+                       false},
+    [OPTION_RECONNECT] = {"reconnect", "S",
+                          "seconds that requests wait for nbdkit to come back "
+                          "(60)",
+                          false, false},
+    [OPTION_FOREGROUND] = {"foreground", NULL,
+                           "stay, as a unit of systemd for example", false,
+                           false},
 };
 
 #define BIT(option) (1u << OPTION_##option)
@@ -65,6 +79,14 @@ static const struct command commands[] = {
     {"verify", "", "compare both copies, under load", 0, 0, command_verify},
     {"wait", "--for STATE --timeout S", "wait until the node is in a state",
      BIT (FOR) | BIT (TIMEOUT), BIT (FOR) | BIT (TIMEOUT), command_wait},
+    {"attach",
+     "[--device /dev/nbdN] [--socket PATH] [--reconnect S] "
+     "[--foreground]",
+     "make the volume a block device of this machine",
+     BIT (DEVICE) | BIT (SOCKET) | BIT (RECONNECT) | BIT (FOREGROUND), 0,
+     command_attach},
+    {"detach", "[--device /dev/nbdN] [--disconnect]", "end that block device",
+     BIT (DEVICE) | BIT (DISCONNECT), 0, command_detach},
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
@@ -207,7 +229,7 @@ check (struct arguments *arguments, char *error, size_t error_size)
   if (arguments->given[OPTION_FOR] &&
       wait_check_state (arguments->value[OPTION_FOR], error, error_size) == -1)
     return -1;
-  return 0;
+  return attach_check_options (arguments, error, error_size);
 }
 
 int
@@ -260,7 +282,7 @@ arguments_help (const struct command *command, FILE *stream)
   fprintf (stream, "twinlog [--control PATH] COMMAND [VOLUME] [options]\n\n"
                    "Commands:\n");
   for (unsigned i = 0; i < N_COMMANDS; i++) {
-    char text[64];
+    char text[96];
 
     snprintf (text, sizeof text, "%s %s", commands[i].name,
               commands[i].synopsis);
