@@ -66,9 +66,10 @@ def create_pair(lab, **parameters):
     await_pair(lab.a)
 
 
-def attach(machine):
-    """The volume as a block device, through plain nbd-client."""
-    machine.run(f'nbd-client -unix {SOCKET} {DEVICE} -timeout 10')
+def attach(machine, seconds=10):
+    """The volume as a block device, through plain nbd-client.  SECONDS is the
+    time-out of the kernel, which is longer than the node's deadline."""
+    machine.run(f'nbd-client -unix {SOCKET} {DEVICE} -timeout {seconds}')
 
 
 def detach(machine):
@@ -120,16 +121,16 @@ def start_writer(machine, prefix, threads=2):
                   '/var/log/writer')
 
 
-def verify(machine):
+def judge(machine):
     """Compare what is on MACHINE with the notes of both; how many files were
-    acknowledged."""
+    acknowledged, and how many of them are lost."""
     notes = b''.join(line for each in machine.lab.nodes
                      for line in received(each))
     machine.run('cat >/tmp/notes', data=notes)
     result = machine.run(f'fsync-writer verify {DATA} /tmp/notes', 300,
                          may_fail=True)
     output = result.output.decode(errors='replace').strip()
-    check(result.status == 0, f'fsync-writer verify: {output}')
+    check(result.status in (0, 1), f'fsync-writer verify: {output}')
+    print(output)
     count, lost = output.splitlines()[-1].split()
-    equal(int(lost), 0, 'lost files')
-    return int(count)
+    return int(count), int(lost)

@@ -12,7 +12,7 @@ import time
 import pair
 import storage
 from machines import Lab
-from pair import check, wait_for
+from pair import check, equal, wait_for
 
 CUTS = int(os.environ.get('TWINLOG_POWER_CUTS', '2'))
 ENOUGH = 30  # acknowledged before a cut
@@ -30,7 +30,8 @@ def cut(lab, active, number):
     began = time.monotonic()
     storage.fail_over(survivor)
     took = time.monotonic() - began
-    count = storage.verify(survivor)
+    count, lost = storage.judge(survivor)
+    equal(lost, 0, 'lost files')
     print(f'cut {number}: {survivor.name} took over in {took:.1f} s,'
           f' {count} files acknowledged so far, 0 lost', flush=True)
     return survivor

@@ -65,8 +65,8 @@ make_root() {
   cp -r "$HERE/guest/." "$out"
 }
 
-# add_ours BASE OUT: the plugin, the command, the scripts, the agent and the
-# writer that knows what was acknowledged to it.
+# add_ours BASE OUT: the plugin, the command, the scripts and udev's rules, the
+# agent and the writer that knows what was acknowledged to it.
 add_ours() {
   local plugin=$BUILD/plugins/twinlog/nbdkit-twinlog-plugin.so out=$2 files
   files=("$BUILD/client/twinlog" "$BUILD/tests/vm/twinlog-agent"
@@ -74,5 +74,6 @@ add_ours() {
   [ -f "$plugin" ] || fail "$plugin is missing; build first"
   cp -t "$out/bin" "${files[@]}" "$ROOT"/scripts/twinlog-*
   cp -t "$out$LIBRARIES/nbdkit/plugins" "$plugin"
+  find "$ROOT/scripts" -name '*.rules' -exec cp -t "$out/lib/udev/rules.d" {} +
   copy_libraries "$1/unpacked" "$out" "$plugin" "${files[@]}"
 }
