@@ -14,6 +14,7 @@ from history import Client
 POLL = 20  # ms, how long it looks at one connection
 PAUSE = 0.002  # s, between looks where there is nothing to wait for
 TURN = 0.05  # s, no turn of its loop takes that long by itself
+NEVER = float('inf')
 PATIENCE = 1.0  # s, for a node that does not answer
 
 
@@ -60,11 +61,24 @@ class Attached(Client):
             return value
         return timed
 
+    def issue_more(self):
+        """Beyond the depth: reads, and a few of everything."""
+        for _ in range(self.depth):
+            self.issue_read(*self.range())
+            self.in_flight += 1
+        for _ in range(self.depth // 2):
+            self.issue()
+
+    def frozen(self):
+        return self.roamer.frozen.get(self.node) == NEVER
+
     def good(self):
         """Not one to leave."""
-        return self.alive() and not self.failed and (
-            self.in_flight == 0
-            or self.roamer.clock.now() < self.heard + PATIENCE)
+        if not self.alive() or self.failed:
+            return False
+        if self.in_flight == 0:
+            return not self.frozen()
+        return self.roamer.clock.now() < self.heard + PATIENCE
 
     def turn(self, refill, wait):
         """One look at the connection."""
@@ -123,12 +137,15 @@ class Roamer(threading.Thread):
         self.between = 0.01  # s, between tries to get in
         self.next_try = 0.0
         self.frozen = {}  # node: since when it runs again, on our clock
+        self.asked = None  # a node for which there are to be more requests
         self.working = True
         self.quiet = threading.Event()
         self.ended = False
         self.trouble = None
         self.completed = self.failed = 0
         self.longest = 0.0  # the longest time to an answer
+        self.bound = NEVER  # that it should have
+        self.overdue = 0  # answers beyond it
         self.last = time.monotonic()  # the last success
         self.longest_pause = 0.0  # between two of them
         self.start()
@@ -166,14 +183,30 @@ class Roamer(threading.Thread):
         self.last = time.monotonic()
         self.working = True
 
-    def freeze(self, node):
-        """NODE is stopped: nobody can answer until it runs again."""
-        self.frozen[node] = float('inf')
+    def freeze(self, node, idle=False):
+        """NODE is stopped: nobody can answer until it runs again.  IDLE: it
+        has nothing to do then.
+        """
+        if idle:
+            self.hold()
+        self.frozen[node] = NEVER
         node.pause()
+        self.release()
 
     def thaw(self, node):
+        """Let it go on; what it finds first are new reads."""
+        self.ask_more(node)
         self.frozen[node] = self.clock.now()
         node.resume()
+
+    def died(self, node):
+        """It was killed: whatever becomes of it is not frozen."""
+        self.frozen.pop(node, None)
+
+    def ask_more(self, node):
+        """Issue requests to it, where it was left."""
+        self.asked = node
+        self.wait_for(lambda: self.asked is None, 'they are issued', 5)
 
     def forget_pause(self):
         """The longest pause so far, which is measured anew."""
@@ -192,6 +225,7 @@ class Roamer(threading.Thread):
         client.heard = now = self.clock.now()
         began = max(began, self.frozen.get(client.node, 0.0))
         self.longest = max(self.longest, now - began)
+        self.overdue += now - began > self.bound
         if failed:
             self.failed += 1
             return
@@ -222,16 +256,22 @@ class Roamer(threading.Thread):
             self.current.turn(self.working,
                               POLL if self.current.in_flight else 0)
         for client in self.left:
+            if client.node is self.asked:
+                client.issue_more()
+        self.asked = None
+        for client in self.left:
             if client.alive():
                 client.turn(False, 0 if self.current else 1)
         self.left = [client for client in self.left
-                     if client.in_flight and client.alive()]
+                     if client.alive() and (client.in_flight
+                                            or client.frozen())]
         self.idle()
         self.clock.turn()
 
     def idle(self):
-        busy = self.left or self.current and self.current.in_flight
-        if not self.working and not busy:
+        if not self.working and not any(
+                client.in_flight for client in [*self.left, self.current]
+                if client):
             self.quiet.set()
             time.sleep(PAUSE)
 

@@ -6,7 +6,8 @@ and waits for two copies; all of it under load.  At the end of the round both
 nodes hold the same, and what the client was told so far is judged.
 
 A request ends within the deadline, and where there is an arbiter within one
-second more (its grace); the client may hear of it a second later.
+second more (its grace); the client may hear of it a second later, or on a
+machine that is busy with other things TWINLOG_SLACK seconds.
 """
 
 import collections
@@ -27,7 +28,7 @@ from test_arbiter_faults import FaultyArbiter
 BLOCKS = 2048
 DEADLINE = 1.0
 GRACE = 1.0  # that the arbiter is given
-SLACK = 1.0  # until the client hears of it
+SLACK = float(os.environ.get('TWINLOG_SLACK', '1'))  # until the client hears
 
 
 class Stay:
@@ -55,6 +56,7 @@ class Stay:
         self.changes = 0  # of the primary
         self.record = Record(BLOCKS)
         self.client = Roamer(self.both, self.record, seed=seed)
+        self.client.bound = DEADLINE + 1
         self.counts = collections.Counter()
 
     @property
@@ -69,6 +71,7 @@ class Stay:
     def kill(self, node):
         """With its RAM, or so that this is kept, by chance."""
         node.kill()
+        self.client.died(node)
         if self.kept and self.chance.random() < 0.5:
             os.unlink(node.parameters['store'])
             self.counts['RAM lost'] += 1
@@ -166,7 +169,7 @@ class Stay:
         see to it; else it is killed before the other is promoted.
         """
         old = self.primary
-        self.client.freeze(old)
+        self.client.freeze(old, self.chance.random() < 0.5)
         if not self.arbitrated:
             self.pause(2 * DEADLINE)
             self.kill(old)
@@ -352,8 +355,9 @@ class Stay:
                          ['arbiter'] if self.arbitrated else ['fenced'])
                         + (['store'] if self.kept else []))
 
-    def bound(self):
-        return DEADLINE + (GRACE if self.arbitrated else 0.0) + SLACK
+    def limit(self):
+        """Within that a node answers every request."""
+        return DEADLINE + (GRACE if self.arbitrated else 0.0)
 
     def at_rest(self):
         self.client.hold()
@@ -368,8 +372,9 @@ class Stay:
         self.record.judge()
         pair.check(not self.record.lost, f'{len(self.record.lost)} wrong: '
                    + '; '.join(self.record.lost[:5]))
-        pair.check(self.client.longest <= self.bound(),
-                   f'a request took {self.client.longest:.2f} s')
+        limit = self.limit() + SLACK
+        pair.check(self.client.longest <= limit, 'a request took'
+                   f' {self.client.longest:.2f} s of at most {limit:.2f}')
         self.client.release()
 
     def show(self):
@@ -379,8 +384,9 @@ class Stay:
                      if 'client refused' not in line]
             print(f'---- of node {node.name}', *lines[-30:], sep='\n',
                   flush=True)
-        print(f'---- {[node.status() for node in self.both.nodes]}',
-              flush=True)
+            if node.running():
+                node.resume()
+                print(f'---- {node.status()}', flush=True)
 
     def end(self):
         self.client.end()

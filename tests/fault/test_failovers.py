@@ -30,6 +30,7 @@ def test_rounds():
     print(f'  seed {SEED}', flush=True)
     counts = collections.Counter()
     longest = {True: 0.0, False: 0.0}
+    overdue = {True: 0, False: 0}
     stays = max(min(ROUNDS, len(SETUPS)), -(-ROUNDS // LONGEST_STAY))
     number = changes = acknowledged = failed = checked = 0
     for i in range(stays):
@@ -52,6 +53,7 @@ def test_rounds():
         checked += stay.record.checked
         longest[stay.arbitrated] = max(longest[stay.arbitrated],
                                        stay.client.longest)
+        overdue[stay.arbitrated] += stay.client.overdue
     print('  ' + ', '.join(f'{name} {count}'
                            for name, count in sorted(counts.items())))
     print(f'  rounds {number}, changes of the primary {changes}, requests'
@@ -59,7 +61,8 @@ def test_rounds():
           ' lost 0, not linearizable 0')
     for arbitrated, seconds in longest.items():
         print(f'  longest request {"with" if arbitrated else "without"}'
-              f' arbiter {seconds:.2f} s', flush=True)
+              f' arbiter {seconds:.2f} s; longer than the deadline and a'
+              f' second: {overdue[arbitrated]}', flush=True)
     pair.check(failed > 0, 'no fault met a request in flight')
 
 
