@@ -160,10 +160,10 @@ content_zero (struct sector *sector, uint64_t index)
   sector->zeroes[oldest] = index;
 }
 
-/* Nothing older than INDEX may be seen in this sector by reads to come. */
+/* Nothing older than INDEX may be seen by reads to come. */
 void
-content_raise (struct sector *sector, uint64_t index)
+content_raise (uint64_t *floor, uint64_t index)
 {
-  if (index > sector->floor)
-    sector->floor = index;
+  if (index > *floor)
+    *floor = index;
 }

@@ -10,8 +10,10 @@
 
 /* RECORD is what a process reads from now on. */
 static void
-put (struct node *node, const struct tl_record *record, bool durable)
+put (struct sim *sim, struct node *node, const struct tl_record *record,
+     bool durable)
 {
+  history_learn (sim, &record->view, node);
   node->record = *record;
   node->has_record = true;
   if (durable) {
@@ -56,7 +58,7 @@ disk_stored (struct sim *sim, struct node *node, bool ok)
 
   /* Where only the last step failed, the new record is there all the same. */
   if (ok || rng_percent (&sim->rng, 25))
-    put (node, &node->writing, ok || rng_percent (&sim->rng, 50));
+    put (sim, node, &node->writing, ok || rng_percent (&sim->rng, 50));
   if (ok) {
     node->stored_number = node->record.view.number;
     node->stored_id = node->record.view.id;
@@ -79,7 +81,7 @@ disk_crash (struct sim *sim, struct node *node, bool power)
 
   /* A write of the record that was under way was made, or not. */
   if (node->storing && rng_percent (rng, 50)) {
-    put (node, &node->writing, power || rng_percent (rng, 50));
+    put (sim, node, &node->writing, power || rng_percent (rng, 50));
     sim_count (sim, T_RECORDS_LANDED);
     TRACE (sim, "%s: the record under way is on disk", node->name);
   } else if (node->storing) {

@@ -162,6 +162,9 @@ run_one (struct sim *sim, struct node *node, struct tl_action *action,
     break;
   case TL_DO_LOG:
     TRACE (sim, "%s:   log: %s", node->name, action->text);
+    /* What force may lose is lost aloud. */
+    if (strncmp (action->text, "promoted by force", 17) == 0)
+      node->forcing = true;
     break;
   }
 }

@@ -288,6 +288,8 @@ heal_tick (struct sim *sim)
   schedule->heal_tries++;
   operators_check (sim);
   oracle_check_claims (sim);
+  if (!sim->violated)
+    reconcile (sim);
   if (schedule->stage == HEAL_READ)
     read_all (sim);
   else if (schedule->stage > HEAL_READ)
@@ -303,7 +305,8 @@ heal_tick (struct sim *sim)
   }
   if (sim->violated || schedule->stage == HEAL_DONE)
     return;
-  if (sim->now > schedule->heal_until || hopeless (sim)) {
+  if ((sim->now > schedule->heal_until || hopeless (sim)) &&
+      !(hopeless (sim) && reconcile_by_force (sim))) {
     give_up (sim);
     return;
   }

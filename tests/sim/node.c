@@ -59,6 +59,7 @@ node_start (struct sim *sim, struct node *node)
       .policy = sim->policy,
       .deadline = sim->deadline,
       .auto_promote = sim->auto_promote,
+      .reads_local = sim->reads_local,
       .resync_rate = sim->resync_rate,
       .incarnation = node->incarnation,
       .kept = sim->ram_kept ? &node->kept : NULL,

@@ -1,7 +1,7 @@
 /* Operators and the cluster manager: they create the volume, see to it that
  * one node serves, move the service at times, and now and then do something
  * foolish.  What they assert with --fenced is true: the other machine has been
- * powered off.  Nobody here uses --force.
+ * powered off; unless the policy `continue` opts out.  Few use --force.
  */
 #include "sim.h"
 
@@ -27,11 +27,14 @@ operators_command (struct sim *sim, struct node *node, enum tl_command command,
       sim->schedule.stage != HEAL_NO)
     return;
 
-  /* Time has passed: is the assertion still true? */
-  if ((flags & TL_FENCED) && !other->alive && other->store)
+  /* Time has passed: is the assertion still true?  Where the protection is
+   * opted out of, nobody asks. */
+  if (sim->policy == TL_POLICY_CONTINUE)
+    ;
+  else if ((flags & TL_FENCED) && !other->alive && other->store)
     return;
-  if ((flags & TL_FENCED) && other->alive &&
-      node_status (sim, other)->disk != TL_DISK_EMPTY)
+  else if ((flags & TL_FENCED) && other->alive &&
+           node_status (sim, other)->disk != TL_DISK_EMPTY)
     return;
   while (token < COMMANDS && sim->schedule.commands[token].used)
     token++;
@@ -78,9 +81,11 @@ check_reply (struct sim *sim, struct node *node, const struct command *command)
                    node->name,
                    sim_command_text (command->command, command->flags));
     break;
+  case TL_CMD_DISCARD:
+    sim_count (sim, T_DISCARDS);
+    /* fall through */
   case TL_CMD_DEMOTE:
   case TL_CMD_SWITCHOVER:
-  case TL_CMD_DISCARD:
     if (primary)
       sim_violate (sim, "%s says that %s is done, and is primary", node->name,
                    sim_command_text (command->command, command->flags));
@@ -124,7 +129,9 @@ operators_reply (struct sim *sim, struct node *node, uint64_t token, int status,
   }
 }
 
-/* G4 for operators: every command is answered. */
+/* G4 for operators: every command is answered; one that has waited for another
+ * agreement first may take a deadline and a second for each.
+ */
 void
 operators_check (struct sim *sim)
 {
@@ -136,7 +143,7 @@ operators_check (struct sim *sim)
       continue;
     if (node->frozen_until > command->sent)
       command->sent = node->frozen_until;
-    if (sim->now > command->sent + 2 * sim->deadline + 1100 * MS)
+    if (sim->now > command->sent + 2 * sim->deadline + 2100 * MS)
       sim_violate (sim, "G4: %s has not answered %s", node->name,
                    sim_command_text (command->command, command->flags));
   }
@@ -308,7 +315,7 @@ operators_manage (struct sim *sim)
     promote (sim, node_other (sim, best));
 }
 
-/* Something foolish, but for --force and for lies about fencing. */
+/* Something foolish. */
 void
 operators_meddle (struct sim *sim)
 {
@@ -338,6 +345,11 @@ operators_meddle (struct sim *sim)
 
   if (!node->alive || !sim->schedule.created)
     return;
+  if (sim->forceful && rng_percent (&sim->rng, 50)) {
+    operators_send (sim, node, TL_CMD_PROMOTE, TL_FORCE,
+                    rng_below (&sim->rng, 10 * MS));
+    return;
+  }
 
   /* Not that foolish: two creates at the same moment, or a new volume where
    * every record of the old one is lost. */

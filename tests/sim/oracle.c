@@ -30,7 +30,7 @@ oracle_reset (struct sim *sim)
   oracle->era = 0;
   oracle->sequence = 0;
   oracle->promotions = 0;
-  memset (oracle->ids, 0, sizeof oracle->ids);
+  history_reset (sim);
   oracle->n_sectors = (unsigned)(sim->size / SECTOR);
   for (unsigned i = 0; i < oracle->n_sectors; i++)
     oracle->sectors[i] = (struct sector){.n_zeroes = 1};
@@ -57,8 +57,8 @@ oracle_invoke (struct sim *sim, struct op *op)
 
   op->version = 0;
   if (op->request.op == TL_OP_READ)
-    for (uint32_t i = 0; i < count; i++)
-      op->floors[i] = oracle->sectors[first + i].floor;
+    memcpy (op->floors, history_floors (sim, &sim->nodes[op->node]) + first,
+            count * sizeof op->floors[0]);
   if (op->request.op != TL_OP_WRITE && op->request.op != TL_OP_ZERO)
     return;
 
@@ -78,6 +78,8 @@ oracle_invoke (struct sim *sim, struct op *op)
   version->first = first;
   version->count = count;
   version->zero = op->request.op == TL_OP_ZERO;
+  version->history =
+      (int)(history_of (sim, &sim->nodes[op->node]) - oracle->histories);
   op->version = oracle->n;
   if (version->zero)
     for (uint32_t i = 0; i < count; i++)
@@ -136,9 +138,10 @@ check_other (struct sim *sim, struct node *node, struct op *op,
 static void
 check_era (struct sim *sim, struct node *node, struct op *op)
 {
-  struct oracle *oracle = &sim->oracle;
+  const struct oracle *oracle = &sim->oracle;
   const struct tl_view *view = &node_status (sim, node)->view;
-  uint64_t *id = &oracle->ids[view->number % VIEWS];
+  struct history *history = history_of (sim, node);
+  uint64_t *id = &history->ids[view->number % VIEWS];
 
   if (*id != 0 && *id != view->id)
     sim_violate (sim,
@@ -151,10 +154,10 @@ check_era (struct sim *sim, struct node *node, struct op *op)
 
   const struct version *version = &oracle->versions[op->version - 1];
 
-  if (version->index >> 32 == oracle->era)
+  if (version->index >> 32 == history->era)
     return;
   for (uint32_t i = 0; i < version->count; i++)
-    if (oracle->sectors[version->first + i].base < version->index) {
+    if (history->base[version->first + i] < version->index) {
       sim_violate (sim,
                    "G3: %s acknowledges %s, which is not in the store of the "
                    "newer primary (sector %u)",
@@ -166,29 +169,49 @@ check_era (struct sim *sim, struct node *node, struct op *op)
 static void
 check_read (struct sim *sim, struct node *node, struct op *op)
 {
-  struct oracle *oracle = &sim->oracle;
+  struct history *history = history_of (sim, node);
   uint32_t first = first_of (op), count = count_of (op);
   struct seen seen[OP_SECTORS];
   char where[64];
+
+  /* V6: with reads=local one that does not know that it was overtaken may show
+   * what stood when that happened. */
+  bool late = sim->reads_local && node->era < history->era;
+  bool stale = false;
 
   snprintf (where, sizeof where, "read at %s", node->name);
   if (!content_see (sim, op->bytes, first, count, op->floors, seen, where))
     return;
   sim->totals[T_SECTORS] += count;
-  for (uint32_t i = 0; i < count; i++)
-    if (seen[i].most < op->floors[i]) {
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t floor = op->floors[i];
+
+    if (late && history->before[first + i] < floor) {
+      stale |= seen[i].most < floor;
+      floor = history->before[first + i];
+    }
+    if (seen[i].most < floor) {
       sim_violate (sim,
                    "G7: %s answers %s with version %u of sector %u "
                    "(index %llx), older than what was known when it was "
                    "issued (index %llx)",
                    node->name, sim_op_text (op), seen[i].version, first + i,
-                   (unsigned long long)seen[i].most,
-                   (unsigned long long)op->floors[i]);
+                   (unsigned long long)seen[i].most, (unsigned long long)floor);
       return;
     }
+    if (!history_may_show (sim, history, seen[i].version, first + i)) {
+      sim_violate (sim,
+                   "G3: %s answers %s with version %u of sector %u, which is "
+                   "of another history",
+                   node->name, sim_op_text (op), seen[i].version, first + i);
+      return;
+    }
+  }
+  if (stale)
+    sim_count (sim, T_STALE_READS);
   check_other (sim, node, op, seen);
-  for (uint32_t i = 0; i < count; i++)
-    content_raise (&oracle->sectors[first + i], seen[i].least);
+  for (uint32_t i = 0; i < count && !late; i++)
+    history_raise (sim, node, first + i, seen[i].least);
 }
 
 /* The node has answered a request with success. */
@@ -214,7 +237,31 @@ oracle_done (struct sim *sim, struct op *op)
   const struct version *version = &oracle->versions[op->version - 1];
 
   for (uint32_t i = 0; i < version->count; i++)
-    content_raise (&oracle->sectors[version->first + i], version->index);
+    history_raise (sim, node, version->first + i, version->index);
+}
+
+/* NODE was promoted by force: what it holds is the data from now on. */
+static void
+forced (struct sim *sim, struct node *node, struct history *history,
+        const struct seen *seen)
+{
+  struct oracle *oracle = &sim->oracle;
+  bool lost = false;
+
+  for (unsigned i = 0; i < oracle->n_sectors; i++) {
+    uint64_t index = seen[i].most;
+
+    lost |= index < history->floor[i];
+    if (seen[i].version == 0) {
+      index = node->era << 32 | (uint32_t)++oracle->sequence;
+      content_zero (&oracle->sectors[i], index);
+    }
+    history->floor[i] = history->base[i] = index;
+    history->begun[i] = seen[i].version;
+  }
+  sim_count (sim, T_FORCED);
+  if (lost)
+    sim_count (sim, T_FORCED_LOST);
 }
 
 /* G2 and G3: the node has become primary. */
@@ -223,21 +270,22 @@ promoted (struct sim *sim, struct node *node)
 {
   struct oracle *oracle = &sim->oracle;
   struct node *other = node_other (sim, node);
+  struct history *history = history_of (sim, node);
   struct seen seen[SECTORS_MAX];
   char where[64];
 
   node->era = node_status (sim, node)->view.number;
   node->primary_view = node->status.view.id;
+  node->forcing = false;
   TRACE (sim, "%s: PRIMARY, %s", node->name,
          sim_view_text (&node->status.view));
-  if (sim->with_arbiter && node->era < oracle->era)
+  if (sim->with_arbiter && node->era < history->era)
     return; /* overtaken and not aware of it: it can acknowledge nothing */
   if (oracle->era != 0) {
     oracle->promotions++;
     sim_count (sim, T_PROMOTIONS);
   }
-  oracle->era = node->era;
-  if (!sim->with_arbiter && node_primary (sim, other)) {
+  if (!sim->forks && !sim->with_arbiter && node_primary (sim, other)) {
     sim_violate (sim, "G3: %s becomes primary while %s is", node->name,
                  other->name);
     return;
@@ -248,21 +296,41 @@ promoted (struct sim *sim, struct node *node)
                     where))
     return;
   sim_count (sim, T_STORES_SCANNED);
-  for (unsigned i = 0; i < oracle->n_sectors; i++) {
-    struct sector *sector = &oracle->sectors[i];
 
-    if (seen[i].most < sector->floor) {
+  bool first = history->primary < 0;
+
+  if (history->primary != node->index)
+    memcpy (history->before, history->floor, sizeof history->before);
+  history->primary = node->index;
+  history->era = node->era;
+  if (oracle->era < node->era)
+    oracle->era = node->era;
+  clients_turn (sim, node);
+  if (history->forced && first) {
+    forced (sim, node, history, seen);
+    return;
+  }
+  for (unsigned i = 0; i < oracle->n_sectors; i++) {
+    if (seen[i].most < history->floor[i]) {
       sim_violate (sim,
                    "G2: %s becomes primary with version %u of sector %u "
                    "(index %llx), an acknowledged one is lost (index %llx)",
                    node->name, seen[i].version, i,
                    (unsigned long long)seen[i].most,
-                   (unsigned long long)sector->floor);
+                   (unsigned long long)history->floor[i]);
       return;
     }
-    sector->base = seen[i].most;
+    if (first)
+      history->begun[i] = seen[i].version;
+    if (!history_may_show (sim, history, seen[i].version, i)) {
+      sim_violate (sim,
+                   "G3: %s becomes primary with version %u of sector %u, "
+                   "which is of another history",
+                   node->name, seen[i].version, i);
+      return;
+    }
+    history->base[i] = seen[i].most;
   }
-  clients_turn (sim, node);
 }
 
 /* G2: a primary that claims two copies has a partner that may take over.  It
@@ -307,7 +375,7 @@ check_deadline (struct sim *sim, struct node *node)
 
   uint64_t limit = sim->deadline + 20 * MS;
 
-  if (sim->policy == TL_POLICY_ARBITER)
+  if (sim->policy == TL_POLICY_ARBITER || sim->policy == TL_POLICY_CONTINUE)
     limit += 1000 * MS;
   if (sim->now > from + limit)
     sim_violate (sim, "G4: %s has not answered %s for %.1f ms", node->name,
@@ -338,6 +406,8 @@ oracle_after_step (struct sim *sim, struct node *node)
     }
   }
   check_deadline (sim, node);
+  if (sim->forks)
+    history_enter (sim, node);
 
   /* Asking again is of no use where nothing has changed that status shows. */
   if (!node->admits && !changed_something (&sim->update) &&
@@ -353,6 +423,6 @@ oracle_after_step (struct sim *sim, struct node *node)
       (status->disk != TL_DISK_UPTODATE && status->disk != TL_DISK_CONSISTENT))
     sim_violate (sim, "G3: %s lets clients in as %s with data %s", node->name,
                  tl_role_name (status->role), tl_disk_name (status->disk));
-  else if (node->era != sim->oracle.era && !sim->with_arbiter)
+  else if (node->era != sim->oracle.era && !sim->with_arbiter && !sim->forks)
     sim_violate (sim, "G3: %s lets clients in, overtaken", node->name);
 }

@@ -126,7 +126,9 @@ struct node {
   uint64_t primary_view;             /* id of that view */
   uint64_t connected_view; /* id of the last view that the peer shared */
   struct op *first, *last;
-  bool admits; /* clients, when last asked */
+  bool forcing; /* it said that it is promoted by force */
+  int history;  /* where its last step left it: history.c */
+  bool admits;  /* clients, when last asked */
   bool status_valid;
   struct tl_status status;
 };
@@ -211,13 +213,12 @@ struct version {  /* what one write or zero leaves in the sectors it covers */
   uint64_t invoked;
   uint32_t first, count; /* sectors */
   bool zero;
+  int history; /* in which it was issued */
 };
 
 #define ZEROES 32
 
 struct sector {
-  uint64_t floor; /* index of the newest acknowledged, or read, version */
-  uint64_t base;  /* index that the last promoted node held */
   unsigned n_zeroes;
   uint64_t zeroes[ZEROES]; /* indexes of zeroes, no particular order */
   uint64_t forgotten;      /* the highest that had to make room */
@@ -225,13 +226,40 @@ struct sector {
 
 #define VIEWS 512
 
+/* See history.c.  Of each sector: */
+struct history {
+  int parent;    /* that it began in, or -1 */
+  uint64_t fork; /* number of the last view that they share */
+  bool forced;
+  uint64_t era; /* of the newest primary, which is number PRIMARY */
+  int primary;
+  uint64_t ids[VIEWS];          /* of the views that acknowledged, by number */
+  uint64_t floor[SECTORS_MAX];  /* the newest acknowledged, or read, version */
+  uint64_t base[SECTORS_MAX];   /* what the last promoted node held */
+  uint64_t before[SECTORS_MAX]; /* the floor, when that took over */
+  uint32_t begun[SECTORS_MAX];  /* the version that the history began with */
+};
+
+#define HISTORIES 48
+#define VIEWS_KNOWN 256
+
+struct known_view {
+  uint64_t id, number, parent;
+  int history;
+  bool succeeded; /* another view came after it, in the same history ... */
+  uint64_t floor[SECTORS_MAX]; /* ... and what was acknowledged up to it */
+};
+
 struct oracle {
   struct version *versions;
   uint32_t n, room;
-  uint64_t era; /* of the newest primary */
+  uint64_t era; /* of the newest primary in any history */
   uint64_t sequence;
   unsigned promotions;
-  uint64_t ids[VIEWS]; /* of the views that acknowledged, by number */
+  struct history histories[HISTORIES];
+  unsigned n_histories;
+  struct known_view views[VIEWS_KNOWN];
+  unsigned n_views;
   struct sector sectors[SECTORS_MAX];
   unsigned n_sectors;
 };
@@ -318,6 +346,8 @@ struct schedule {
   enum heal_stage stage;
   uint64_t heal_since, heal_until;
   unsigned heal_tries;
+  uint64_t split_since; /* 0: no split brain is known */
+  bool forced;          /* the last resort was taken */
   unsigned final_next;  /* block to be read next */
   unsigned final_reads; /* not yet answered */
   unsigned final_failed;

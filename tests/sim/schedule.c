@@ -92,7 +92,8 @@ lose (struct sim *sim, struct node *node, bool stop)
 }
 
 /* The primary lives but cannot be reached, and the other node is promoted: the
- * arbiter decides between them.
+ * arbiter decides between them.  With the policy `continue` nobody does: it is
+ * believed to be off, and is not.
  */
 void
 schedule_takeover (struct sim *sim, struct node *primary)
@@ -122,7 +123,8 @@ schedule_takeover (struct sim *sim, struct node *primary)
     break;
   }
   for (unsigned i = 0; i < 4; i++)
-    operators_send (sim, other, TL_CMD_PROMOTE, 0,
+    operators_send (sim, other, TL_CMD_PROMOTE,
+                    sim->with_arbiter ? 0 : TL_FENCED,
                     i * sim->deadline / 2 + rng_below (rng, sim->deadline / 4));
 }
 
@@ -134,7 +136,8 @@ take_over (struct sim *sim, struct node *primary)
 {
   uint64_t delay = 0;
 
-  if (!sim->with_arbiter || !node_primary (sim, primary))
+  if ((!sim->with_arbiter && sim->policy != TL_POLICY_CONTINUE) ||
+      !node_primary (sim, primary))
     return;
   if (rng_percent (&sim->rng, 50)) {
     delay = rng_between (&sim->rng, 10 * MS, 60 * MS);
@@ -300,6 +303,8 @@ schedule_tick (struct sim *sim)
   operators_check (sim);
   oracle_check_claims (sim);
   operators_manage (sim);
+  if (!sim->violated)
+    reconcile (sim);
   if (!sim->violated && (schedule->created || schedule->early))
     strike (sim);
 }

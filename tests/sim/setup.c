@@ -19,9 +19,22 @@ configure (struct sim *sim)
     sim_count (sim, T_WITH_ARBITER);
     if (rng_percent (rng, 90))
       sim->policy = TL_POLICY_ARBITER;
-  } else if (rng_percent (rng, 10)) {
-    sim->policy = TL_POLICY_FREEZE;
+  } else {
+    unsigned draw = (unsigned)rng_below (rng, 100);
+
+    if (draw < 10)
+      sim->policy = TL_POLICY_FREEZE;
+    else if (draw < 20)
+      sim->policy = TL_POLICY_CONTINUE;
   }
+  if (sim->policy == TL_POLICY_FREEZE)
+    sim_count (sim, T_WITH_FREEZE);
+  if (sim->policy == TL_POLICY_CONTINUE)
+    sim_count (sim, T_WITH_CONTINUE);
+  sim->forceful = rng_percent (rng, 6);
+  if (sim->forceful)
+    sim_count (sim, T_WITH_FORCE);
+  sim->forks = sim->forceful || sim->policy == TL_POLICY_CONTINUE;
   sim->deadline = deadlines[rng_below (rng, 4)];
   sim->network.delay_min = 20;
   sim->network.delay_max = delays[rng_below (rng, 4)];
@@ -41,6 +54,9 @@ configure (struct sim *sim)
     sim->loop_late = 70;
     sim->loop_late_by = 12 * MS;
   }
+  sim->reads_local = sim->with_arbiter && rng_percent (rng, 12);
+  if (sim->reads_local)
+    sim_count (sim, T_WITH_LOCAL_READS);
   sim->auto_promote = sim->with_arbiter && rng_percent (rng, 30);
   if (sim->auto_promote)
     sim_count (sim, T_WITH_AUTO_PROMOTE);
@@ -62,6 +78,10 @@ weigh (struct sim *sim)
   };
 
   memcpy (schedule->weights, usual, sizeof usual);
+  if (sim->policy == TL_POLICY_CONTINUE)
+    schedule->weights[F_TAKEOVER] *= 5;
+  if (sim->forceful)
+    schedule->weights[F_MEDDLE] *= 3;
 
   /* Each seed has its own taste: some faults often, some never. */
   for (unsigned i = 0; i < FAULTS; i++) {

@@ -36,6 +36,9 @@ struct sim {
   uint64_t deadline;
   uint64_t resync_rate;
   bool auto_promote;
+  bool reads_local;
+  bool forceful;         /* operators use --force */
+  bool forks;            /* histories may fork: see history.c */
   unsigned loop_late;    /* percent of the wakes */
   uint64_t loop_late_by; /* most */
   uint64_t disk_delay;   /* most */
@@ -209,6 +212,18 @@ void oracle_done (struct sim *sim, struct op *op);
 void oracle_check_claims (struct sim *sim);
 void oracle_after_step (struct sim *sim, struct node *node);
 
+/* history.c: see there */
+void history_reset (struct sim *sim);
+void history_learn (struct sim *sim, const struct tl_view *view,
+                    struct node *by);
+void history_enter (struct sim *sim, struct node *node);
+struct history *history_of (struct sim *sim, struct node *node);
+const uint64_t *history_floors (struct sim *sim, struct node *node);
+void history_raise (struct sim *sim, struct node *node, uint32_t sector,
+                    uint64_t index);
+bool history_may_show (const struct sim *sim, const struct history *history,
+                       uint32_t version, uint32_t sector);
+
 /* content.c: what the bytes of a store or a read are, in versions. */
 struct seen {
   uint32_t version; /* 0: zeroes */
@@ -221,7 +236,7 @@ bool content_see (struct sim *sim, const unsigned char *bytes, uint32_t first,
                   uint32_t count, const uint64_t *floors, struct seen *seen,
                   const char *where);
 void content_zero (struct sector *sector, uint64_t index);
-void content_raise (struct sector *sector, uint64_t index);
+void content_raise (uint64_t *floor, uint64_t index);
 
 /* clients.c */
 void clients_reset (struct sim *sim);
@@ -276,6 +291,10 @@ bool operators_wait (const struct sim *sim);
 void operators_node_died (struct sim *sim, struct node *node);
 void operators_manage (struct sim *sim);
 void operators_meddle (struct sim *sim);
+
+/* reconcile.c: see there */
+void reconcile (struct sim *sim);
+bool reconcile_by_force (struct sim *sim);
 
 /* heal.c */
 /* All faults cease; look whether all is well again. */
