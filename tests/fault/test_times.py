@@ -71,7 +71,7 @@ def take_over(both, killed, *options):
                   'it is noticed', 5, 0.001)
     other.twinlog('promote', *options, expect=pair.DONE)
     client = other.connect()
-    client.pwrite(b'first' * 1024, pair.BLOCK)
+    client.pwrite(content(1), pair.BLOCK)
     took = time.monotonic() - began
     found = int.from_bytes(client.pread(8, 0), 'big')
     client.shutdown()
@@ -98,9 +98,6 @@ def kill_to_write(arbiter):
         killed.kill()
         killed.start()
         both.wait_complete(primary)
-        fresh = primary.connect()
-        fresh.zero(pair.BLOCK, 0)
-        fresh.shutdown()
     print(f'  kill of the primary to the first acknowledged write on the'
           f' other node, {"with the file arbiter" if arbiter else "--fenced"}:'
           f' {milliseconds(times)}', flush=True)
