@@ -171,6 +171,9 @@ give_up (struct watch *watch, const char *why)
   return TL_REFUSED;
 }
 
+/* What was judged and not lost is known from now on: the next view is compared
+ * with it.
+ */
 static void
 learn (struct watch *watch, const json_t *node)
 {
@@ -202,6 +205,8 @@ may_have (struct watch *watch, const struct export *fresh, char *why,
     return false;
   ok = rules_disconnected (&agent->content.known, node, 1, why, size) ==
        RULES_GO;
+  if (ok)
+    learn (watch, node);
   json_decref (node);
   if (ok && (fresh->size != (uint64_t)agent->content.known.size ||
              fresh->flags != agent->content.flags)) {
@@ -274,14 +279,14 @@ look (struct watch *watch)
         rules_disconnected (&agent->content.known, node, 0, why, sizeof why);
   else
     verdict = rules_connected (&agent->content.known, node, why, sizeof why);
+  if (verdict != RULES_LOST)
+    learn (watch, node);
   if (verdict == RULES_LOST)
     status = give_up (watch, why);
   else if (verdict == RULES_WAIT)
     wait_because (watch, why);
   else if (watch->link == LINK_DOWN)
     connect_again (watch);
-  else
-    learn (watch, node);
   json_decref (node);
   return status;
 }
