@@ -177,12 +177,13 @@ class Client:
         self.in_flight += 1
 
     def issue_read(self, first, count):
-        buffer = nbd.Buffer(count * BLOCK)
+        # Not an nbd.Buffer: libnbd 1.14 never frees those.
+        buffer = bytearray(count * BLOCK)
         reader = self.history.begin_read(first, count)
 
         def done(failed):
             self.history.end_read(
-                reader, None if failed else bytes(buffer.to_bytearray()))
+                reader, None if failed else bytes(buffer))
         self.handle.aio_pread(buffer, first * BLOCK, self.ending(done))
 
     def issue_write(self, first, count, zero, fua):
@@ -201,9 +202,8 @@ class Client:
             return
         content = b''.join(pattern(write.number, block)
                            for block in range(first, first + count))
-        self.handle.aio_pwrite(
-            nbd.Buffer.from_bytearray(bytearray(content)), first * BLOCK,
-            ending, flags)
+        self.handle.aio_pwrite(bytearray(content), first * BLOCK, ending,
+                               flags)
 
     def ending(self, done):
         """The callback of a request, which ends with DONE (FAILED).
