@@ -11,6 +11,7 @@ machine that is busy with other things TWINLOG_SLACK seconds.
 """
 
 import collections
+import contextlib
 import os
 import random
 import signal
@@ -397,4 +398,5 @@ class Stay:
         self.both.stop()
         if self.arbitrated:
             for pid in self.arbiter.left():
-                os.kill(int(pid), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
