@@ -117,11 +117,3 @@ disk_power_cut (struct sim *sim, struct node *node)
   node->record = node->durable;
   node->has_record = node->has_durable;
 }
-
-/* A process starts: what it reads it makes durable first. */
-void
-disk_load (struct node *node)
-{
-  node->durable = node->record;
-  node->has_durable = node->has_record;
-}

@@ -187,7 +187,6 @@ void disk_store (struct sim *sim, struct node *node);
 void disk_stored (struct sim *sim, struct node *node, bool ok);
 void disk_crash (struct sim *sim, struct node *node, bool power);
 void disk_power_cut (struct sim *sim, struct node *node);
-void disk_load (struct node *node);
 
 /* ram.c */
 void ram_open (struct sim *sim, struct node *node);
