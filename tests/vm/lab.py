@@ -26,6 +26,7 @@ END = b'\033]twinlog:end\007'         # said by guest/usr/sbin/console
 LEAVE = b'\x1d'                       # Ctrl-]
 CTRL_D = b'\x04'
 ENDED, LEFT, DIED = range(3)
+SKIPPED = 77  # of a test that this machine cannot run
 
 WELCOME = f'''
 The pool tank is on machine a, with its log on the volume {storage.VOLUME}.
@@ -189,6 +190,9 @@ def run(iops, name):
                 return
             print(WELCOME)
             take_commands(lab)
+        except pair.Failure:
+            pair.show_logs()
+            raise
         finally:
             pair.clean_up()
             if os.path.lexists(CURRENT):
@@ -203,8 +207,9 @@ def main():
             sys.exit(shell(CURRENT, sys.argv[2]) == DIED)
         run(int(sys.argv[2]), sys.argv[3])
     except pair.Failure as failure:
-        pair.show_logs()
         sys.exit(f'zfs-lab: {failure}')
+    except SystemExit as end:
+        sys.exit(1 if end.code == SKIPPED else end.code)
 
 
 if __name__ == '__main__':
