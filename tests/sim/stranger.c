@@ -170,10 +170,11 @@ false_view (struct sim *sim, struct node *to, struct strange *given,
     given->frame.flags |= TL_CREATE | TL_PROPOSE;
     return true;
   default:
-    given->frame.flags |= TL_PROPOSE;
+    tl_view_next (view, &status->view, rng_next (&sim->rng) | 1,
+                  node_other (sim, to)->name, NULL);
+    given->frame.flags = TL_PROPOSE;
     return given->frame.type == TL_VIEW && node_member (to) &&
-           status->disk > TL_DISK_OUTDATED &&
-           view->number > status->view.number;
+           status->disk > TL_DISK_OUTDATED;
   }
 }
 
@@ -271,6 +272,10 @@ become (struct strange *given, uint8_t type)
 static void
 change_ack (struct sim *sim, struct strange *given)
 {
+  if (rng_percent (&sim->rng, 30)) {
+    again (sim, given);
+    return;
+  }
   given->refused = true;
   if (rng_percent (&sim->rng, 50))
     become (given, TL_SYNC_DONE);
@@ -286,9 +291,13 @@ change_sequenced (struct sim *sim, struct node *to, struct strange *given)
   struct tl_frame *frame = &given->frame;
 
   given->refused = true;
-  switch (rng_below (&sim->rng, 5)) {
+  switch (rng_below (&sim->rng, 6)) {
   case 0:
     given->times = 0;
+    given->refused = false;
+    break;
+  case 5:
+    frame->session++; /* it is dropped */
     given->refused = false;
     break;
   case 1:
@@ -347,12 +356,23 @@ break_header (struct sim *sim, struct strange *given)
   }
 }
 
-static bool
-rare (const struct tl_frame *frame)
+/* How much oftener than a write, of which there are so many. */
+static unsigned
+weight (const struct tl_frame *frame)
 {
-  return frame->type != TL_WRITE && frame->type != TL_ZERO &&
-         frame->type != TL_ACK && frame->type != TL_SYNC_CHUNK &&
-         frame->type != TL_PING && frame->type != TL_PONG;
+  switch (frame->type) {
+  case TL_WRITE:
+  case TL_ZERO:
+  case TL_ACK:
+  case TL_SYNC_CHUNK:
+  case TL_PING:
+  case TL_PONG:
+    return 1;
+  case TL_VERIFIED:
+    return 20;
+  default:
+    return 8;
+  }
 }
 
 /* Perhaps change what is GIVEN to node TO; true if so. */
@@ -362,7 +382,7 @@ stranger_change (struct sim *sim, struct node *to, struct strange *given)
   unsigned chance = sim->network.strange;
 
   if (chance == 0 ||
-      rng_below (&sim->rng, 1000) >= chance * (rare (&given->frame) ? 8 : 1))
+      rng_below (&sim->rng, 1000) >= chance * weight (&given->frame))
     return false;
   sim_count (sim, T_STRANGE);
   TRACE (sim, "fault: the next frame is not what it should be");
