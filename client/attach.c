@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,19 +29,6 @@
  * so that none waits unread while its timer in the kernel runs.
  */
 #define REQUESTS "16"
-
-static int __attribute__ ((format (printf, 2, 3)))
-complain (int status, const char *format, ...)
-{
-  va_list list;
-
-  fputs ("twinlog: ", stderr);
-  va_start (list, format);
-  vfprintf (stderr, format, list);
-  va_end (list);
-  fputc ('\n', stderr);
-  return status;
-}
 
 /* ---- Options ---- */
 
@@ -100,8 +86,9 @@ show_attached (const char *volume, int index)
 
   name_path (volume, name);
   printf ("%s is attached as /dev/nbd%d, %s\n", volume, index, name);
-  return fflush (stdout) == 0 ? TL_DONE
-                              : complain (TL_FAILED, "cannot write: %m");
+  return fflush (stdout) == 0
+             ? TL_DONE
+             : command_complain (TL_FAILED, "cannot write: %m");
 }
 
 /* Another process holds the lock: an agent, or one that is about to be. */
@@ -113,11 +100,11 @@ attached_already (const struct attaching *a, const char *error)
 
   if (!lock_read (a->volume, &content) ||
       !device_has (content.index, a->identifier))
-    return complain (TL_FAILED, "%s; try again in a moment", error);
+    return command_complain (TL_FAILED, "%s; try again in a moment", error);
   if (device && device_parse (device) != content.index)
-    return complain (TL_REFUSED,
-                     "%s is attached as /dev/nbd%d already; detach it first",
-                     a->volume, content.index);
+    return command_complain (
+        TL_REFUSED, "%s is attached as /dev/nbd%d already; detach it first",
+        a->volume, content.index);
   return show_attached (a->volume, content.index);
 }
 
@@ -130,7 +117,7 @@ ask_again (struct attaching *a)
   json_decref (a->node);
   status = command_ask_status (a->arguments, CONTROL_ASK_TIMEOUT, &a->node,
                                error, sizeof error);
-  return status == TL_DONE ? TL_DONE : complain (status, "%s", error);
+  return status == TL_DONE ? TL_DONE : command_complain (status, "%s", error);
 }
 
 static int
@@ -138,7 +125,7 @@ check_primary (const struct attaching *a)
 {
   if (strcmp (command_word (a->node, "role"), "Primary") == 0)
     return TL_DONE;
-  return complain (
+  return command_complain (
       TL_REFUSED,
       "node %s is not the primary of %s: only that one serves. Attach on the "
       "other machine, or make this node the primary: switchover there, or "
@@ -159,10 +146,10 @@ wait_until_alone (struct attaching *a)
     if (rules_alone (a->node, 0, why, sizeof why) == RULES_GO)
       return TL_DONE;
     if (waited >= CLIENTS_TIME)
-      return complain (TL_REFUSED,
-                       "%s: two that write at once destroy each "
-                       "other's data; detach it first",
-                       why);
+      return command_complain (TL_REFUSED,
+                               "%s: two that write at once destroy each "
+                               "other's data; detach it first",
+                               why);
     poll (NULL, 0, INTERVAL);
     status = ask_again (a);
     if (status != TL_DONE)
@@ -200,9 +187,9 @@ adopt (struct attaching *a, int index)
   enum rules_verdict verdict = RULES_LOST;
 
   if (device && device_parse (device) != index)
-    return complain (TL_REFUSED,
-                     "%s is attached as /dev/nbd%d already; detach it first",
-                     a->volume, index);
+    return command_complain (
+        TL_REFUSED, "%s is attached as /dev/nbd%d already; detach it first",
+        a->volume, index);
   if (device_has (index, a->identifier) && lock_read (a->volume, content) &&
       content->index == index) {
     if (json_integer_value (json_object_get (a->node, "clients")) > 0)
@@ -212,10 +199,11 @@ adopt (struct attaching *a, int index)
           rules_disconnected (&content->known, a->node, 0, why, sizeof why);
   }
   if (verdict == RULES_LOST)
-    return complain (TL_REFUSED,
-                     "/dev/nbd%d is left from before and cannot go on: %s. "
-                     "End what uses it and detach it: twinlog detach %s",
-                     index, why, a->volume);
+    return command_complain (
+        TL_REFUSED,
+        "/dev/nbd%d is left from before and cannot go on: %s. "
+        "End what uses it and detach it: twinlog detach %s",
+        index, why, a->volume);
   a->agent.fd = -1;
   return TL_DONE;
 }
@@ -239,10 +227,10 @@ connect_device (struct attaching *a, struct kernel *kernel,
 
   status = kernel_connect (kernel, &wanted, &index, error, sizeof error);
   if (status != TL_DONE)
-    return complain (status, "%s", error);
+    return command_complain (status, "%s", error);
   if (!device_set (index, "queue/nr_requests", REQUESTS))
-    complain (TL_DONE, "warning: cannot limit the requests of /dev/nbd%d: %m",
-              index);
+    command_complain (
+        TL_DONE, "warning: cannot limit the requests of /dev/nbd%d: %m", index);
   a->agent.fd = export->fd;
   a->agent.content.index = index;
   a->agent.content.flags = export->flags;
@@ -267,18 +255,20 @@ make_device (struct attaching *a, struct kernel *kernel)
   status = export_open (&export, a->socket, a->volume, a->agent.handshake,
                         error, sizeof error);
   if (status != TL_DONE)
-    return complain (status, "%s", error);
+    return command_complain (status, "%s", error);
   status = ask_again (a);
   if (status == TL_DONE)
     status = check_primary (a);
   if (status == TL_DONE &&
       rules_alone (a->node, 1, error, sizeof error) != RULES_GO)
-    status = complain (TL_REFUSED, "%s", error);
+    status = command_complain (TL_REFUSED, "%s", error);
   if (status == TL_DONE && !rules_learn (&a->agent.content.known, a->node))
-    status = complain (TL_FAILED, "the node's answer is not understood");
+    status =
+        command_complain (TL_FAILED, "the node's answer is not understood");
   if (status == TL_DONE && export.size != (uint64_t)a->agent.content.known.size)
-    status = complain (TL_REFUSED, "the export at %s has another size than %s",
-                       a->socket, a->volume);
+    status = command_complain (TL_REFUSED,
+                               "the export at %s has another size than %s",
+                               a->socket, a->volume);
   if (status == TL_DONE)
     status = connect_device (a, kernel, &export);
   if (status != TL_DONE)
@@ -315,7 +305,7 @@ start_agent (struct attaching *a)
     return agent_run (&a->agent);
   pid = fork ();
   if (pid == -1)
-    return complain (TL_FAILED, "cannot start the agent: %m");
+    return command_complain (TL_FAILED, "cannot start the agent: %m");
   if (pid == 0) {
     become_daemon ();
     _exit (agent_run (&a->agent));
@@ -336,13 +326,14 @@ attach (struct attaching *a)
 
   status = kernel_open (&kernel, false, error, sizeof error);
   if (status != TL_DONE)
-    return complain (status, "%s", error);
+    return command_complain (status, "%s", error);
   index = device_find (a->volume);
   if (index == DEVICE_SEVERAL)
-    status = complain (TL_REFUSED,
-                       "several devices are attached to volumes of the name "
-                       "%s: detach them with --device",
-                       a->volume);
+    status =
+        command_complain (TL_REFUSED,
+                          "several devices are attached to volumes of the name "
+                          "%s: detach them with --device",
+                          a->volume);
   else if (index == DEVICE_NONE)
     status = make_device (a, &kernel);
   else
@@ -353,7 +344,8 @@ attach (struct attaching *a)
     return status;
   }
   if (!name_make (a->volume, a->agent.content.index))
-    complain (TL_DONE, "warning: cannot make the name of the device: %m");
+    command_complain (TL_DONE,
+                      "warning: cannot make the name of the device: %m");
   return start_agent (a);
 }
 
@@ -371,10 +363,11 @@ command_attach (const struct arguments *arguments)
   status = command_ask_status (arguments, CONTROL_ASK_TIMEOUT, &a.node, error,
                                sizeof error);
   if (status != TL_DONE)
-    return complain (status, "%s", error);
+    return command_complain (status, "%s", error);
   a.volume = strdupa (command_word (a.node, "name"));
   if (!tl_name_valid (a.volume))
-    status = complain (TL_FAILED, "the node's answer is not understood");
+    status =
+        command_complain (TL_FAILED, "the node's answer is not understood");
   if (status == TL_DONE)
     status = control_find (CONTROL_DIRECTORY, arguments->value[OPTION_CONTROL],
                            a.volume, a.control, error, sizeof error);
@@ -396,7 +389,7 @@ command_attach (const struct arguments *arguments)
     else if (status == TL_DONE)
       status = attach (&a);
     else
-      complain (status, "%s", error);
+      command_complain (status, "%s", error);
   }
   json_decref (a.node);
   return status;

@@ -6,6 +6,7 @@
 
 #include "core/core.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,10 +86,16 @@ command_ask_status (const struct arguments *arguments, unsigned timeout,
   return status;
 }
 
-static int
-complain (int status, const char *error)
+int
+command_complain (int status, const char *format, ...)
 {
-  fprintf (stderr, "twinlog: %s\n", error);
+  va_list list;
+
+  fputs ("twinlog: ", stderr);
+  va_start (list, format);
+  vfprintf (stderr, format, list);
+  va_end (list);
+  fputc ('\n', stderr);
   return status;
 }
 
@@ -114,7 +121,7 @@ command_status (const struct arguments *arguments)
   status = command_ask_status (arguments, CONTROL_ASK_TIMEOUT, &node, error,
                                sizeof error);
   if (status != TL_DONE)
-    return complain (status, error);
+    return command_complain (status, "%s", error);
   if (arguments->given[OPTION_JSON]) {
     json_dumpf (node, stdout, JSON_INDENT (2) | JSON_REAL_PRECISION (12));
     putchar ('\n');
@@ -137,7 +144,7 @@ command_plain (const struct arguments *arguments)
     status = command_ask_status (arguments, CONTROL_ASK_TIMEOUT, &node, error,
                                  sizeof error);
     if (status != TL_DONE)
-      return complain (status, error);
+      return command_complain (status, "%s", error);
     json_decref (node);
   }
   request = json_pack ("{s:s}", "command", arguments->command->name);
@@ -147,7 +154,7 @@ command_plain (const struct arguments *arguments)
   status =
       ask (arguments, request, CONTROL_TIMEOUT, &answer, error, sizeof error);
   if (status != TL_DONE)
-    return complain (status, error);
+    return command_complain (status, "%s", error);
   text = json_string_value (json_object_get (answer, "text"));
   if (text && text[0])
     puts (control_clean (text, error, sizeof error));

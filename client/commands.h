@@ -20,6 +20,10 @@ int command_plain (const struct arguments *arguments);
 int command_ask_status (const struct arguments *arguments, unsigned timeout,
                         json_t **node, char *error, size_t error_size);
 
+/* Say on standard error what went wrong, in one line; STATUS is returned. */
+int command_complain (int status, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
 /* The text of NODE at KEY, "?" where there is none. */
 const char *command_word (const json_t *node, const char *key);
 

@@ -4,12 +4,12 @@
 #include "attach_kernel.h"
 #include "attach_lock.h"
 #include "attach_name.h"
+#include "commands.h"
 
 #include "core/core.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,25 +17,13 @@
 #define WAIT 10000  /* milliseconds for the agent, and for the device, to go */
 #define INTERVAL 20 /* milliseconds between looks */
 
-static int __attribute__ ((format (printf, 2, 3)))
-complain (int status, const char *format, ...)
-{
-  va_list list;
-
-  fputs ("twinlog: ", stderr);
-  va_start (list, format);
-  vfprintf (stderr, format, list);
-  va_end (list);
-  fputc ('\n', stderr);
-  return status;
-}
-
 static int
 report (const char *volume, const char *what)
 {
   printf ("%s is %s\n", volume, what);
-  return fflush (stdout) == 0 ? TL_DONE
-                              : complain (TL_FAILED, "cannot write: %m");
+  return fflush (stdout) == 0
+             ? TL_DONE
+             : command_complain (TL_FAILED, "cannot write: %m");
 }
 
 /* Which device and volume are meant? */
@@ -49,10 +37,11 @@ find (const struct arguments *arguments, int *index, char *volume, size_t size)
   if (!device) {
     *index = device_find (volume);
     if (*index == DEVICE_SEVERAL)
-      return complain (TL_USAGE,
-                       "several devices are attached to volumes of the name "
-                       "%s: name one with --device",
-                       volume);
+      return command_complain (
+          TL_USAGE,
+          "several devices are attached to volumes of the name "
+          "%s: name one with --device",
+          volume);
     return TL_DONE;
   }
   *index = device_parse (device);
@@ -61,12 +50,12 @@ find (const struct arguments *arguments, int *index, char *volume, size_t size)
       *index = DEVICE_NONE;
       return TL_DONE;
     }
-    return complain (TL_REFUSED, "%s is not a device that twinlog attached",
-                     device);
+    return command_complain (
+        TL_REFUSED, "%s is not a device that twinlog attached", device);
   }
   if (arguments->volume && strcmp (volume, arguments->volume) != 0)
-    return complain (TL_REFUSED, "%s has the volume %s, not %s", device, volume,
-                     arguments->volume);
+    return command_complain (TL_REFUSED, "%s has the volume %s, not %s", device,
+                             volume, arguments->volume);
   return TL_DONE;
 }
 
@@ -83,9 +72,9 @@ end_agent (const char *volume, struct lock *lock)
     if (status == TL_DONE)
       return TL_DONE;
     if (status != TL_REFUSED)
-      return complain (status, "%s", error);
+      return command_complain (status, "%s", error);
     if (waited >= WAIT)
-      return complain (TL_TIMED_OUT, "%s, which does not end", error);
+      return command_complain (TL_TIMED_OUT, "%s, which does not end", error);
     if (lock_read (volume, &content))
       kill (content.pid, SIGTERM);
     poll (NULL, 0, INTERVAL);
@@ -105,13 +94,14 @@ disconnect (const char *volume, int index)
     kernel_close (&kernel);
   }
   if (status != TL_DONE)
-    return complain (status, "%s", error);
+    return command_complain (status, "%s", error);
   for (int waited = 0; device_size (index); waited += INTERVAL) {
     if (waited >= WAIT)
-      return complain (TL_TIMED_OUT,
-                       "/dev/nbd%d is disconnected and fails every request, "
-                       "but stays until its last user has closed it",
-                       index);
+      return command_complain (
+          TL_TIMED_OUT,
+          "/dev/nbd%d is disconnected and fails every request, "
+          "but stays until its last user has closed it",
+          index);
     poll (NULL, 0, INTERVAL);
   }
   name_remove (volume, index);
@@ -126,7 +116,8 @@ command_detach (const struct arguments *arguments)
   int index, status;
 
   if (!arguments->volume && !arguments->given[OPTION_DEVICE])
-    return complain (TL_USAGE, "detach needs the name of a volume or --device");
+    return command_complain (TL_USAGE,
+                             "detach needs the name of a volume or --device");
   status = find (arguments, &index, volume, sizeof volume);
   if (status != TL_DONE)
     return status;
@@ -134,11 +125,12 @@ command_detach (const struct arguments *arguments)
     return report (volume, "not attached");
   if (!arguments->given[OPTION_DISCONNECT] &&
       device_in_use (index, who, sizeof who))
-    return complain (TL_REFUSED,
-                     "/dev/nbd%d is in use: %s. End that first: umount, zpool "
-                     "export or zpool remove; or use --disconnect, which fails "
-                     "its requests",
-                     index, who);
+    return command_complain (
+        TL_REFUSED,
+        "/dev/nbd%d is in use: %s. End that first: umount, zpool "
+        "export or zpool remove; or use --disconnect, which fails "
+        "its requests",
+        index, who);
   status = end_agent (volume, &lock);
   if (status != TL_DONE)
     return status;
