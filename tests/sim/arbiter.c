@@ -181,6 +181,11 @@ arbiter_answer (struct sim *sim, uint64_t id, bool silence)
     event.answer.uuid = question->uuid_stands;
     event.answer.view = question->stands;
   }
+  if (sim->ram_kept && sim->schedule.stage == HEAL_NO &&
+      rng_percent (&sim->rng, 3)) {
+    schedule_crash (sim, node, "crashes, the arbiter's answer unheard", false);
+    return;
+  }
   TRACE (sim, "%s: the arbiter answers %s", node->name,
          event.answer.result == TL_ANSWER_DONE   ? "done"
          : event.answer.result == TL_ANSWER_LOST ? "lost"

@@ -59,6 +59,13 @@ disk_stored (struct sim *sim, struct node *node, bool ok)
   /* Where only the last step failed, the new record is there all the same. */
   if (ok || rng_percent (&sim->rng, 25))
     put (sim, node, &node->writing, ok || rng_percent (&sim->rng, 50));
+  /* The process may die before it knows. */
+  if (ok && sim->ram_kept && sim->schedule.stage == HEAL_NO &&
+      rng_percent (&sim->rng, 2)) {
+    node->storing = false;
+    schedule_crash (sim, node, "crashes, its record just stored", false);
+    return;
+  }
   if (ok) {
     node->stored_number = node->record.view.number;
     node->stored_id = node->record.view.id;
@@ -89,13 +96,37 @@ disk_crash (struct sim *sim, struct node *node, bool power)
   }
   if (power)
     disk_power_cut (sim, node);
-  if (sim->forgetful && rng_percent (rng, 15)) {
-    /* Somebody removes it; or it cannot be read, and is moved away. */
+  if (rng_percent (rng, sim->forgetful)) {
+    /* Somebody removes it, or puts the other node's in its place; or it cannot
+     * be read, and is moved away. */
     node->has_record = node->has_durable = false;
+    node->misplaced = rng_percent (rng, 30);
     memset (&node->record, 0, sizeof node->record);
     sim_count (sim, T_RECORDS_GONE);
-    TRACE (sim, "%s: the record is lost", node->name);
+    TRACE (sim, "%s: the record is lost%s", node->name,
+           node->misplaced ? ", the other node's is in its place" : "");
   }
+}
+
+/* A process starts.  False where it refuses to: what it finds is the record of
+ * the other node, until somebody takes that away.
+ */
+bool
+disk_load (struct sim *sim, struct node *node)
+{
+  const struct node *other = node_other (sim, node);
+  char error[256];
+
+  if (!node->misplaced || !other->has_record)
+    return true;
+  node->misplaced = false;
+  sim_count (sim, T_RECORDS_MISPLACED);
+  if (tl_record_check (&other->record, "slog0", node->name, sim->size, error,
+                       sizeof error))
+    sim_violate (sim, "%s starts with the record of %s", node->name,
+                 other->name);
+  TRACE (sim, "%s: does not start: %s", node->name, error);
+  return false;
 }
 
 /* What was read back and not durable is there after the cut, or not. */

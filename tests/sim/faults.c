@@ -4,6 +4,19 @@
  */
 #include "sim.h"
 
+/* How long a disk or the arbiter fails: at times for longer than an operator
+ * waits for an answer.
+ */
+static uint64_t
+outage (struct sim *sim)
+{
+  uint64_t most = sim->deadline * 2;
+
+  if (rng_percent (&sim->rng, 15))
+    most = sim->deadline * 4 + 3000 * MS;
+  return rng_below (&sim->rng, most);
+}
+
 static uint64_t
 span (struct sim *sim, unsigned divisor)
 {
@@ -16,7 +29,7 @@ fault_freeze (struct sim *sim, struct node *node)
 {
   uint64_t time = span (sim, 10);
 
-  if (!node->alive || node->frozen_until > sim->now)
+  if (!node->alive || node->stopping || node->frozen_until > sim->now)
     return;
   sim_count (sim, T_FREEZES);
   node->frozen_until = sim->now + time;
@@ -35,7 +48,8 @@ fault_freeze (struct sim *sim, struct node *node)
 void
 fault_halt (struct sim *sim, struct node *node)
 {
-  if (!node->alive || node->frozen_until > sim->now || node->doomed)
+  if (!node->alive || node->stopping || node->frozen_until > sim->now ||
+      node->doomed)
     return;
   node->halting = (unsigned)rng_between (&sim->rng, 1, 40);
 }
@@ -161,7 +175,7 @@ fault_clock (struct sim *sim, struct node *node)
 void
 fault_disk (struct sim *sim, struct node *node)
 {
-  uint64_t until = sim->now + rng_below (&sim->rng, sim->deadline);
+  uint64_t until = sim->now + outage (sim);
 
   if (rng_percent (&sim->rng, 40)) {
     node->disk_slow_until = until;
@@ -179,8 +193,7 @@ fault_arbiter (struct sim *sim)
     return;
   if (rng_percent (&sim->rng, 40)) {
     sim_count (sim, T_ARBITER_SLOW);
-    sim->arbiter.slow_until =
-        sim->now + rng_below (&sim->rng, sim->deadline * 2);
+    sim->arbiter.slow_until = sim->now + outage (sim);
     TRACE (sim, "fault: the arbiter is slow");
     return;
   }
@@ -191,6 +204,6 @@ fault_arbiter (struct sim *sim)
     return;
   }
   sim_count (sim, T_ARBITER_DOWN);
-  sim->arbiter.down_until = sim->now + rng_below (&sim->rng, sim->deadline * 2);
+  sim->arbiter.down_until = sim->now + outage (sim);
   TRACE (sim, "fault: the arbiter is down");
 }

@@ -48,6 +48,7 @@ node_start (struct sim *sim, struct node *node)
   node->first = node->last = NULL;
   node->doomed = false;
   node->deaf_until = 0;
+  node->stopping = false;
   node->halting = 0;
   ram_open (sim, node);
 
@@ -81,6 +82,7 @@ node_start (struct sim *sim, struct node *node)
   struct tl_event event = {.type = TL_EV_START};
 
   node_step (sim, node, &event);
+  operators_create_anew (sim, node);
 }
 
 /* The node is gone from one moment to the next. */
@@ -126,12 +128,24 @@ node_stop (struct sim *sim, struct node *node)
 
   TRACE (sim, "%s: is told to stop", node->name);
   node->doomed = false;
+  node->halting = 0;
+  node->stopping = true;
   node_step (sim, node, &event);
   if (sim->violated)
     return;
   if (node->first)
     sim_violate (sim, "%s stops and leaves %s waiting", node->name,
                  sim_op_text (node->first));
+  /* Until the process has ended it answers. */
+  if (rng_percent (&sim->rng, 50))
+    node_gone (sim, node);
+  else
+    sim_at (sim, sim->now + rng_below (&sim->rng, 4 * MS), K_GONE, node, 0, 0);
+}
+
+void
+node_gone (struct sim *sim, struct node *node)
+{
   gone (sim, node, true, false);
 }
 

@@ -15,6 +15,19 @@ operators_send (struct sim *sim, struct node *node, enum tl_command cmd,
   sim_at (sim, sim->now + delay, K_COMMAND, node, (uint64_t)cmd, flags);
 }
 
+/* A create that would be foolish in earnest: every record of the volume is
+ * lost.  It may be tried where the other node still has RAM that says so.
+ */
+static bool
+would_lose (struct sim *sim, const struct node *node)
+{
+  const struct node *other = &sim->nodes[!node->index];
+
+  return schedule_newest (sim)->number == 0 &&
+         !(sim->ram_kept && other->alive && other->kept.data == TL_COMPLETE &&
+           node_connected (sim, &sim->nodes[node->index]));
+}
+
 /* A command reaches the control socket of NODE. */
 void
 operators_command (struct sim *sim, struct node *node, enum tl_command command,
@@ -25,6 +38,9 @@ operators_command (struct sim *sim, struct node *node, enum tl_command command,
 
   if ((command == TL_CMD_DEMOTE || command == TL_CMD_SWITCHOVER) &&
       sim->schedule.stage != HEAL_NO)
+    return;
+  if (command == TL_CMD_CREATE && sim->schedule.created &&
+      would_lose (sim, node))
     return;
 
   /* Time has passed: is the assertion still true?  Where the protection is
@@ -185,6 +201,16 @@ fence_and_send (struct sim *sim, struct node *node, enum tl_command command)
                   rng_below (&sim->rng, 50 * MS));
 }
 
+/* NODE has started and knows no volume: an operator creates it anew. */
+void
+operators_create_anew (struct sim *sim, struct node *node)
+{
+  if (sim->schedule.stage == HEAL_NO && sim->schedule.created &&
+      !node->has_record && rng_percent (&sim->rng, 40))
+    operators_send (sim, node, TL_CMD_CREATE, 0,
+                    rng_below (&sim->rng, sim->deadline));
+}
+
 static void
 create (struct sim *sim)
 {
@@ -202,8 +228,15 @@ create (struct sim *sim)
   }
   if (schedule->alone)
     operators_send (sim, node, TL_CMD_CREATE, TL_ALONE, 0);
-  else if (node_connected (sim, node) || rng_percent (&sim->rng, 5))
+  else if (node_connected (sim, node) || rng_percent (&sim->rng, 5)) {
     operators_send (sim, node, TL_CMD_CREATE, 0, 0);
+
+    /* Two operators have the same idea. */
+    if (node_connected (sim, node) && node_connected (sim, other) &&
+        rng_percent (&sim->rng, 5))
+      operators_send (sim, other, TL_CMD_CREATE, 0,
+                      rng_below (&sim->rng, 2 * MS));
+  }
 }
 
 /* No node is primary: make NODE it. */
@@ -278,6 +311,17 @@ move (struct sim *sim, struct node *primary)
                   rng_below (&sim->rng, 50 * MS));
 }
 
+/* Power one node off, for real, and promote the other, whichever has the data.
+ */
+static void
+fence_the_wrong_one (struct sim *sim)
+{
+  struct node *node = &sim->nodes[rng_below (&sim->rng, NODES)];
+
+  if (node->alive && !node_connected (sim, node))
+    fence_and_send (sim, node, TL_CMD_PROMOTE);
+}
+
 /* What a cluster manager does at each of its rounds. */
 void
 operators_manage (struct sim *sim)
@@ -301,6 +345,11 @@ operators_manage (struct sim *sim)
   }
   if (rng_percent (&sim->rng, 40))
     return;
+  if (sim->schedule.reckless && sim->ram_kept && !sim->with_arbiter &&
+      rng_percent (&sim->rng, 10)) {
+    fence_the_wrong_one (sim);
+    return;
+  }
 
   struct node *best = schedule_entitled (sim, a) ? a : b;
 
@@ -351,11 +400,7 @@ operators_meddle (struct sim *sim)
     return;
   }
 
-  /* Not that foolish: two creates at the same moment, or a new volume where
-   * every record of the old one is lost. */
-  if (choices[pick].command == TL_CMD_CREATE &&
-      schedule_newest (sim)->number == 0)
-    return;
+  /* Not that foolish. */
   if (choices[pick].command == TL_CMD_DISCARD &&
       node_status (sim, node)->link == TL_LINK_STANDALONE)
     return; /* that would name the loser of a split brain */

@@ -40,6 +40,7 @@ enum kind {
   K_STRIKE,   /* a: node, b: its life */
   K_LINK,     /* a: of a swizzle, b: until when it is down */
   K_RESUME,   /* node: the rest of a step */
+  K_GONE,     /* node: told to stop before, its process ends */
   K_HEAL
 };
 
@@ -90,6 +91,7 @@ struct node {
   uint64_t died; /* time of the last death */
   bool died_member;
   bool doomed;    /* it dies in its next step */
+  bool stopping;  /* it was told to, and its process has not ended yet */
   uint64_t clock; /* what this life's monotonic clock is ahead of ours */
   uint64_t frozen_until;
   uint64_t deaf_until;   /* what the peer sends is not looked at */
@@ -107,6 +109,7 @@ struct node {
   bool has_durable; /* as a power cut leaves it */
   struct tl_record durable;
   uint64_t disk_bad_until, disk_slow_until;
+  bool misplaced; /* what is there is the other node's */
 
   /* Of this life: */
   bool storing; /* a TL_DO_STORE is under way ... */

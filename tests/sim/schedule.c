@@ -72,7 +72,7 @@ lose (struct sim *sim, struct node *node, bool stop)
   struct node *other = node_other (sim, node);
 
   if (!node->alive || (!sim->schedule.created && !sim->schedule.early) ||
-      (stop && node->halted))
+      node->stopping || (stop && node->frozen_until > sim->now))
     return;
   if (sim->ram_kept && (stop || rng_percent (&sim->rng, 70))) {
     kill_process (sim, node, stop);

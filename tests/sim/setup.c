@@ -60,7 +60,8 @@ configure (struct sim *sim)
   sim->auto_promote = sim->with_arbiter && rng_percent (rng, 30);
   if (sim->auto_promote)
     sim_count (sim, T_WITH_AUTO_PROMOTE);
-  sim->forgetful = rng_percent (rng, 5);
+  sim->forgetful =
+      rng_percent (rng, 6) ? (unsigned)rng_between (rng, 5, 50) : 0;
   sim->arbiter.unknown = rng_percent (rng, 50) ? 20 : 2;
 }
 
@@ -107,7 +108,7 @@ schedule_reset (struct sim *sim)
   schedule->alone = rng_percent (rng, 10);
   schedule->early = rng_percent (rng, 5);
   schedule->aim = (unsigned)rng_between (rng, 0, 5);
-  schedule->reckless = rng_percent (rng, 3);
+  schedule->reckless = rng_percent (rng, 4);
   schedule->demote_next = -1;
   for (int i = 0; i < NODES; i++) {
     node_init (sim, i);

@@ -99,6 +99,11 @@ dispatch (struct sim *sim, const struct entry *entry)
   case K_RESTART:
     node = &sim->nodes[entry->a];
     if (!node->alive && node->life == entry->b) {
+      if (!disk_load (sim, node)) {
+        sim_at (sim, sim->now + rng_below (&sim->rng, sim->deadline), K_RESTART,
+                NULL, (uint64_t)node->index, node->life);
+        break;
+      }
       if (node->life > 0)
         sim_count (sim, T_RESTARTS);
       node_start (sim, node);
@@ -120,6 +125,9 @@ dispatch (struct sim *sim, const struct entry *entry)
     break;
   case K_RESUME:
     node_resume (sim, node);
+    break;
+  case K_GONE:
+    node_gone (sim, node);
     break;
   case K_HEAL:
     heal_tick (sim);

@@ -43,8 +43,8 @@ struct sim {
   uint64_t loop_late_by; /* most */
   uint64_t disk_delay;   /* most */
   unsigned disk_failing;
-  bool ram_kept;  /* RAM outlives the process */
-  bool forgetful; /* a crash may take the record too */
+  bool ram_kept;      /* RAM outlives the process */
+  unsigned forgetful; /* percent of the deaths that take the record too */
 
   uint64_t resyncs, resyncs_full; /* of lives that ended */
   struct tl_update update;
@@ -165,6 +165,7 @@ void node_start (struct sim *sim, struct node *node);
 void node_kill (struct sim *sim, struct node *node, const char *how,
                 bool ram_lost);
 void node_stop (struct sim *sim, struct node *node);
+void node_gone (struct sim *sim, struct node *node);
 /* Tell the core what happened, do what it says, check; a timer is due. */
 void node_step (struct sim *sim, struct node *node, struct tl_event *event);
 void node_wake (struct sim *sim, struct node *node, uint64_t generation);
@@ -186,6 +187,7 @@ node_other (struct sim *sim, const struct node *node)
 void disk_store (struct sim *sim, struct node *node);
 void disk_stored (struct sim *sim, struct node *node, bool ok);
 void disk_crash (struct sim *sim, struct node *node, bool power);
+bool disk_load (struct sim *sim, struct node *node);
 void disk_power_cut (struct sim *sim, struct node *node);
 
 /* ram.c */
@@ -284,6 +286,7 @@ void operators_command (struct sim *sim, struct node *node,
 /* The node answers a command. */
 void operators_reply (struct sim *sim, struct node *node, uint64_t token,
                       int status, const char *text);
+void operators_create_anew (struct sim *sim, struct node *node);
 void operators_check (struct sim *sim);
 bool operators_wait (const struct sim *sim);
 /* Nobody answers its commands any more. */

@@ -37,6 +37,8 @@ static const struct {
     {T_RECORDS_CUT_OFF, "crashes with a record under way that did not", false},
     {T_RECORDS_REVERTED, "power cuts that brought an old record back", false},
     {T_RECORDS_GONE, "crashes with the record lost too", false},
+    {T_RECORDS_MISPLACED, "starts refused, the record is another node's",
+     false},
     {T_ARBITER_DOWN, "arbiter down for a while", false},
     {T_ARBITER_SLOW, "arbiter slow for a while", false},
     {T_ARBITER_ASTRAY, "answers of an arbiter that looked astray", false},
