@@ -1,5 +1,5 @@
-/* What every unit test has in common: one suite of one case, run by main.  A
- * test file defines its tests and
+/* What every unit test has in common: one suite, with a case for each test, run
+ * by main.  A test file defines its tests and
  *
  *   UNIT_MAIN ("name", first_test, second_test, ...)
  *
@@ -56,7 +56,6 @@ static inline int
 unit_run (const char *name, const TTest *const tests[], size_t n)
 {
   Suite *suite = suite_create (name);
-  TCase *tcase = tcase_create (name);
   SRunner *runner = srunner_create (suite);
   const char *base = getenv ("TL_TMPFS"); /* with-tmpfs.sh */
   size_t i;
@@ -70,10 +69,14 @@ unit_run (const char *name, const TTest *const tests[], size_t n)
     perror (unit_scratch);
     return EXIT_FAILURE;
   }
-  tcase_set_timeout (tcase, UNIT_TIMEOUT);
-  for (i = 0; i < n; i++)
+  /* CK_RUN_CASE chooses one by its name. */
+  for (i = 0; i < n; i++) {
+    TCase *tcase = tcase_create (tests[i]->name);
+
+    tcase_set_timeout (tcase, UNIT_TIMEOUT);
     tcase_add_test (tcase, tests[i]);
-  suite_add_tcase (suite, tcase);
+    suite_add_tcase (suite, tcase);
+  }
   srunner_run_all (runner, CK_ENV);
   failed = srunner_ntests_failed (runner);
   srunner_free (runner);
