@@ -10,13 +10,16 @@ DEADLINE = 1.0
 
 
 class Load:
-    """A pair over a cable, and a client that keeps node a busy."""
+    """A pair over a cable, and a client that keeps node a busy.  PREPARE is
+    called with the pair before it starts.
+    """
 
-    def __init__(self, **parameters):
+    def __init__(self, prepare=lambda both: None, **parameters):
         parameters.setdefault('deadline', DEADLINE)
         self.deadline = parameters['deadline']
-        self.both = NetworkPair(size=BLOCKS * pair.BLOCK,
-                                **parameters).create()
+        self.both = NetworkPair(size=BLOCKS * pair.BLOCK, **parameters)
+        prepare(self.both)
+        self.both.create()
         self.history = History(BLOCKS)
         self.longest = Longest()
         self.client = self.longest.watch(Client(self.both.a, self.history))
