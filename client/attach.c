@@ -1,8 +1,7 @@
 #include "attach.h"
 #include "arguments.h"
-#include "attach_agent.h"
+#include "attach_connect.h"
 #include "attach_device.h"
-#include "attach_export.h"
 #include "attach_name.h"
 #include "commands.h"
 #include "control.h"
@@ -11,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +21,6 @@
  * answer comes first.
  */
 #define GRACE 5
-#define CLIENTS_TIME 5000 /* milliseconds for other clients to go */
-#define INTERVAL 100      /* milliseconds between looks */
-/* Requests in flight at most: as many as nbdkit has threads for a connection,
- * so that none waits unread while its timer in the kernel runs.
- */
-#define REQUESTS "16"
 
 /* ---- Options ---- */
 
@@ -65,19 +57,7 @@ attach_check_options (const struct arguments *arguments, char *error,
   return 0;
 }
 
-/* ---- Conditions ---- */
-
-/* One attachment under way. */
-struct attaching {
-  const struct arguments *arguments;
-  const char *volume;
-  char control[CONTROL_PATH_SIZE];
-  char socket[CONTROL_PATH_SIZE];
-  char identifier[DEVICE_IDENTIFIER_SIZE];
-  json_t *node;     /* its status */
-  unsigned timeout; /* of requests in the kernel, seconds, 0: none */
-  struct agent agent;
-};
+/* ---- Attached already ---- */
 
 static int
 show_attached (const char *volume, int index)
@@ -107,57 +87,6 @@ attached_already (const struct attaching *a, const char *error)
         a->volume, content.index);
   return show_attached (a->volume, content.index);
 }
-
-static int
-ask_again (struct attaching *a)
-{
-  char error[1024];
-  int status;
-
-  json_decref (a->node);
-  status = command_ask_status (a->arguments, CONTROL_ASK_TIMEOUT, &a->node,
-                               error, sizeof error);
-  return status == TL_DONE ? TL_DONE : command_complain (status, "%s", error);
-}
-
-static int
-check_primary (const struct attaching *a)
-{
-  if (strcmp (command_word (a->node, "role"), "Primary") == 0)
-    return TL_DONE;
-  return command_complain (
-      TL_REFUSED,
-      "node %s is not the primary of %s: only that one serves. Attach on the "
-      "other machine, or make this node the primary: switchover there, or "
-      "promote here",
-      command_word (a->node, "node"), a->volume);
-}
-
-/* Nobody else may be writing, nor anything of an earlier client be on its
- * way.
- */
-static int
-wait_until_alone (struct attaching *a)
-{
-  char why[512];
-  int status = TL_DONE;
-
-  for (int waited = 0;; waited += INTERVAL) {
-    if (rules_alone (a->node, 0, why, sizeof why) == RULES_GO)
-      return TL_DONE;
-    if (waited >= CLIENTS_TIME)
-      return command_complain (TL_REFUSED,
-                               "%s: two that write at once destroy each "
-                               "other's data; detach it first",
-                               why);
-    poll (NULL, 0, INTERVAL);
-    status = ask_again (a);
-    if (status != TL_DONE)
-      return status;
-  }
-}
-
-/* ---- A device ---- */
 
 /* The request's time-out and what it stands on; a node with the policy freeze
  * keeps requests for as long as it takes.
@@ -208,74 +137,6 @@ adopt (struct attaching *a, int index)
   return TL_DONE;
 }
 
-static int
-connect_device (struct attaching *a, struct kernel *kernel,
-                const struct export *export)
-{
-  const char *device = a->arguments->value[OPTION_DEVICE];
-  const struct kernel_device wanted = {.index = device ? device_parse (device)
-                                                       : KERNEL_ANY_DEVICE,
-                                       .fd = export->fd,
-                                       .size = export->size,
-                                       .block_size = export->block_size,
-                                       .flags = export->flags,
-                                       .request_timeout = a->timeout,
-                                       .reconnect = a->agent.reconnect,
-                                       .identifier = a->identifier};
-  char error[512];
-  int index, status;
-
-  status = kernel_connect (kernel, &wanted, &index, error, sizeof error);
-  if (status != TL_DONE)
-    return command_complain (status, "%s", error);
-  if (!device_set (index, "queue/nr_requests", REQUESTS))
-    command_complain (
-        TL_DONE, "warning: cannot limit the requests of /dev/nbd%d: %m", index);
-  a->agent.fd = export->fd;
-  a->agent.content.index = index;
-  a->agent.content.flags = export->flags;
-  return TL_DONE;
-}
-
-/* Shake hands with the node, make sure that it was this node, and give the
- * connection to the kernel.
- */
-static int
-make_device (struct attaching *a, struct kernel *kernel)
-{
-  struct export export;
-  char error[1024];
-  int status;
-
-  status = check_primary (a);
-  if (status == TL_DONE)
-    status = wait_until_alone (a);
-  if (status != TL_DONE)
-    return status;
-  status = export_open (&export, a->socket, a->volume, a->agent.handshake,
-                        error, sizeof error);
-  if (status != TL_DONE)
-    return command_complain (status, "%s", error);
-  status = ask_again (a);
-  if (status == TL_DONE)
-    status = check_primary (a);
-  if (status == TL_DONE &&
-      rules_alone (a->node, 1, error, sizeof error) != RULES_GO)
-    status = command_complain (TL_REFUSED, "%s", error);
-  if (status == TL_DONE && !rules_learn (&a->agent.content.known, a->node))
-    status =
-        command_complain (TL_FAILED, "the node's answer is not understood");
-  if (status == TL_DONE && export.size != (uint64_t)a->agent.content.known.size)
-    status = command_complain (TL_REFUSED,
-                               "the export at %s has another size than %s",
-                               a->socket, a->volume);
-  if (status == TL_DONE)
-    status = connect_device (a, kernel, &export);
-  if (status != TL_DONE)
-    close (export.fd);
-  return status;
-}
-
 /* ---- The agent ---- */
 
 /* Become a process of its own, which holds nothing of its caller's. */
@@ -310,7 +171,9 @@ start_agent (struct attaching *a)
     become_daemon ();
     _exit (agent_run (&a->agent));
   }
-  /* The child has them now, the lock as well. */
+  /* The child has them now, the lock as well; it need not have written yet. */
+  a->agent.content.pid = pid;
+  lock_write (&a->agent.lock, &a->agent.content);
   close (a->agent.lock.fd);
   if (a->agent.fd != -1)
     close (a->agent.fd);
@@ -320,25 +183,17 @@ start_agent (struct attaching *a)
 static int
 attach (struct attaching *a)
 {
-  struct kernel kernel;
-  char error[512];
-  int status, index;
+  int index = device_find (a->volume), status;
 
-  status = kernel_open (&kernel, false, error, sizeof error);
-  if (status != TL_DONE)
-    return command_complain (status, "%s", error);
-  index = device_find (a->volume);
   if (index == DEVICE_SEVERAL)
-    status =
-        command_complain (TL_REFUSED,
-                          "several devices are attached to volumes of the name "
-                          "%s: detach them with --device",
-                          a->volume);
+    status = command_complain (TL_REFUSED,
+                               "several devices are attached to volumes of "
+                               "the name %s: detach them with --device",
+                               a->volume);
   else if (index == DEVICE_NONE)
-    status = make_device (a, &kernel);
+    status = attach_connect (a);
   else
     status = adopt (a, index);
-  kernel_close (&kernel);
   if (status != TL_DONE) {
     lock_release (&a->agent.lock, index == DEVICE_NONE);
     return status;
@@ -347,6 +202,19 @@ attach (struct attaching *a)
     command_complain (TL_DONE,
                       "warning: cannot make the name of the device: %m");
   return start_agent (a);
+}
+
+/* The agent has another directory.  What does not exist is complained of
+ * later.
+ */
+static void
+make_absolute (char path[CONTROL_PATH_SIZE])
+{
+  char *absolute = realpath (path, NULL);
+
+  if (absolute && strlen (absolute) < CONTROL_PATH_SIZE)
+    strcpy (path, absolute);
+  free (absolute);
 }
 
 int
@@ -377,6 +245,8 @@ command_attach (const struct arguments *arguments)
     else
       snprintf (a.socket, sizeof a.socket, CONTROL_DIRECTORY "/%s.sock",
                 a.volume);
+    make_absolute (a.control);
+    make_absolute (a.socket);
     device_identifier (command_word (a.node, "uuid"), a.volume, a.identifier);
     set_times (&a);
     a.agent.volume = a.volume;
