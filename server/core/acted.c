@@ -47,8 +47,7 @@ acted_create (struct tl_core *c)
 static void
 acted_promote (struct tl_core *c)
 {
-  if (c->phase != PHASE_NONE)
-    session_end (c, true, "promoted");
+  session_end (c, true, "promoted");
   if (c->agree.forced) {
     /* What the store holds becomes the data, and nobody's copy equals it. */
     if (c->kept->data == TL_EMPTY)

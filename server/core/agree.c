@@ -3,6 +3,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -211,8 +212,7 @@ agree_adopt (struct tl_core *c, const struct tl_uuid *uuid,
 static void
 next_told (struct tl_core *c)
 {
-  if (!c->told.waiting || c->agree.stage != STAGE_IDLE ||
-      c->phase == PHASE_NONE)
+  if (!c->told.waiting || c->agree.stage != STAGE_IDLE)
     return;
   c->told.waiting = false;
   view_told (c, c->told.flags, c->told.handover, &c->told.uuid, &c->told.view);
@@ -227,9 +227,8 @@ agree_stored (struct tl_core *c, bool ok, const char *reason)
       (!c->config.arbiter &&
        (c->agree.kind == KIND_PROMOTE || c->agree.kind == KIND_CREATE));
 
-  if (c->agree.stage != STAGE_STORE_PROPOSAL &&
-      c->agree.stage != STAGE_STORE_VIEW)
-    return;
+  assert (c->agree.stage == STAGE_STORE_PROPOSAL ||
+          c->agree.stage == STAGE_STORE_VIEW);
   if (!ok) {
     trouble (c, text (c, "the state file cannot be written: %s", reason));
     if (may_abort && c->agree.token != 0) {
@@ -312,8 +311,7 @@ overtaken (struct tl_core *c, const struct tl_view *winner)
          "the arbiter is at view %" PRIu64 " with primary %s: this copy was "
          "overtaken",
          view.number, view.primary);
-  if (c->phase != PHASE_NONE)
-    session_end (c, true, "overtaken at the arbiter");
+  session_end (c, true, "overtaken at the arbiter");
   step_down (c, text (c, "the arbiter is at view %" PRIu64 " with primary %s",
                       view.number, view.primary));
   switchover_over (c, TL_FAILED, "overtaken at the arbiter");
@@ -325,8 +323,7 @@ agree_answer (struct tl_core *c, const struct tl_event *event)
 {
   const struct tl_view *winner = &event->answer.view;
 
-  if (c->agree.stage != STAGE_ASK || c->agree.retry_at != NEVER)
-    return;
+  assert (c->agree.stage == STAGE_ASK && c->agree.retry_at == NEVER);
   switch (event->answer.result) {
   case TL_ANSWER_DONE:
     break;

@@ -98,8 +98,7 @@ demote (struct tl_core *c, const struct tl_event *event, uint64_t *token)
     return;
   c->demoted = true;
   step_down (c, "demoted");
-  if (c->phase != PHASE_NONE)
-    session_end (c, true, "demoted");
+  session_end (c, true, "demoted");
   reply (c, token, TL_DONE, "Secondary");
 }
 

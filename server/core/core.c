@@ -49,10 +49,9 @@ vtext (struct tl_core *c, const char *format, va_list args)
   size_t left = sizeof out->text - out->text_used;
   int n;
 
-  if (left < 2)
-    return "";
+  /* The last byte is never used up: where there is no room the text is "". */
   n = vsnprintf (at, left, format, args);
-  out->text_used += n < 0 ? 1 : (size_t)n < left ? (size_t)n + 1 : left;
+  out->text_used += (size_t)n < left - 1 ? (size_t)n + 1 : left - 1;
   return at;
 }
 
@@ -367,8 +366,7 @@ frame (struct tl_core *c, const struct tl_event *event)
 static void
 stop (struct tl_core *c)
 {
-  if (c->phase != PHASE_NONE)
-    session_end (c, true, "the node is shutting down");
+  session_end (c, true, "the node is shutting down");
   handshake_abort (c);
   c->stopped = true;
   requests_fail (c, ESHUTDOWN);

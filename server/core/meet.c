@@ -36,8 +36,6 @@ meet_refuse (struct tl_core *c, const struct tl_hello *hello)
   if (c->record.peer[0] != '\0' && strcmp (c->record.peer, hello->node) != 0)
     return text (c, "the partner of %s is node %s, not %s", c->node,
                  c->record.peer, hello->node);
-  if (c->agree.stage != STAGE_IDLE)
-    return "a view is just being agreed";
   return NULL;
 }
 

@@ -118,8 +118,7 @@ command_promote (struct tl_core *c, const struct tl_event *event,
   }
   if (force) {
     say (c, "promoted by force: acknowledged writes may be missing");
-    if (c->phase != PHASE_NONE)
-      session_end (c, true, "promoted by force");
+    session_end (c, true, "promoted by force");
     promote_view (c, *token, true);
     return;
   }
@@ -139,7 +138,7 @@ command_promote (struct tl_core *c, const struct tl_event *event,
     return;
   }
   /* A peer without a record cannot agree; the operator's word stands. */
-  if (c->phase != PHASE_NONE && !c->config.arbiter && c->peer.view.number == 0)
+  if (!c->config.arbiter && c->peer.view.number == 0)
     session_end (c, true, "promoted");
   promote_view (c, *token, false);
 }
@@ -160,10 +159,7 @@ command_auto_promote (struct tl_core *c)
       promote_check (c, 0, why, sizeof why) != TL_DONE)
     return;
   say (c, "without its primary for the deadline: asking to be promoted");
-  if (alone (c))
-    become_primary (c);
-  else
-    promote_view (c, 0, false);
+  promote_view (c, 0, false);
 }
 
 /* The peer asks to be given the primary role. */

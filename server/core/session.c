@@ -265,7 +265,7 @@ conn_hello (struct tl_core *c, uint32_t id, const struct tl_frame *f,
   const char *why;
 
   if (id != c->dial && (id != c->accept || c->candidate)) {
-    if (id == c->session && c->phase != PHASE_NONE)
+    if (id == c->session)
       session_end (c, true, "hello in the middle of a session");
     return;
   }
@@ -302,10 +302,7 @@ conn_hello (struct tl_core *c, uint32_t id, const struct tl_frame *f,
     changed (c);
   }
   if (id == c->accept) {
-    if (c->phase != PHASE_NONE)
-      session_end (c, false, "the peer connected anew");
-    if (c->accept != id)
-      return;
+    session_end (c, false, "the peer connected anew");
     c->candidate = true;
     c->caller = hello;
     c->caller_session = random_id (c);

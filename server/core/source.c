@@ -4,6 +4,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 /* The blocks that exist here are the ones to copy into an emptied store. */
@@ -134,10 +135,8 @@ source_pump (struct tl_core *c)
     if (first == c->dirty.blocks) {
       if (c->resync.n_chunks > 0)
         return;
-      if (c->dirty.count > 0) {
-        c->resync.cursor = 0;
-        continue;
-      }
+      /* Behind the cursor nothing becomes dirty in this session. */
+      assert (c->dirty.count == 0);
       c->resync.done_sequence =
           send_sequenced (c, TL_SYNC_DONE, 0)->frame.sequence;
       return;

@@ -91,7 +91,7 @@ verify_compare (struct tl_core *c, const struct tl_frame *f,
                 const unsigned char *sums)
 {
   uint64_t first = f->offset / TL_BLOCK, count = f->length / TL_BLOCK;
-  struct tl_run runs[VERIFY_BLOCKS];
+  struct tl_run runs[TL_RUNS_MAX]; /* of as many sums as a frame can hold */
   struct tl_action *action;
   unsigned char own[8];
   unsigned n = 0;
@@ -124,7 +124,8 @@ verify_result (struct tl_core *c, const struct tl_frame *f, const void *payload)
 
   if (!mirroring (c) || c->verify.on_the_way == 0 ||
       f->sequence > VERIFY_BLOCKS ||
-      tl_runs_decode (runs, &n, c->dirty.blocks, payload, f->payload) == -1) {
+      tl_runs_decode (runs, &n, c->dirty.blocks, payload, f->payload) == -1 ||
+      n > VERIFY_BLOCKS / 2) {
     session_end (c, true, "a result of verify that was not asked for");
     return;
   }
