@@ -187,22 +187,78 @@ START_TEST (resync_keeps_its_rate)
 }
 END_TEST
 
-/* A frame of another view ends the session, and nothing is applied. */
+/* The first write of a session, with its view and its number changed by so
+ * much: it is not applied, and the session ends.
+ */
+static void
+refuse_frame (unsigned view, unsigned sequence)
+{
+  struct tl_frame frame;
+
+  cluster_pair (&c, TL_POLICY_ERROR);
+  c.hold_frames = true;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'z');
+  ck_assert_uint_eq (c.pipes[0].n, 1);
+  frame = c.pipes[0].packets[0].frame;
+  frame.view += view;
+  frame.sequence += sequence;
+  cluster_inject (&c, 1, &frame, r.bytes);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 0);
+  ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTING);
+  c.hold_frames = false;
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 'z');
+  cluster_free (&c);
+}
+
 START_TEST (frame_of_another_view_is_refused)
+{
+  refuse_frame (1, 0);
+}
+END_TEST
+
+START_TEST (gap_is_refused)
+{
+  refuse_frame (0, 1);
+}
+END_TEST
+
+START_TEST (frame_of_another_session_is_dropped)
 {
   struct tl_frame frame = {.type = TL_WRITE,
                            .session = 1,
-                           .view = 2,
+                           .view = 1,
                            .sequence = 1,
                            .length = TL_BLOCK,
                            .payload = TL_BLOCK};
   static unsigned char bytes[TL_BLOCK] = {'z'};
 
   cluster_pair (&c, TL_POLICY_ERROR);
-  /* Of another session: dropped. */
   cluster_inject (&c, 1, &frame, bytes);
   ck_assert_int_eq (c.nodes[1].bytes[0], 0);
   ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTED);
+  cluster_free (&c);
+}
+END_TEST
+
+/* V1: the target of a resync is no member; what it acknowledges counts only
+ * once there is a view without it.
+ */
+START_TEST (word_of_no_member_does_not_count)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  c.hold_stores = 1;
+  cluster_crash (&c, 1);
+  cluster_start (&c, 1);
+  cluster_pass (&c, DEADLINE / 4);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 'x');
+  ck_assert (!r.done);
+  c.hold_stores = 0;
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
   cluster_free (&c);
 }
 END_TEST
@@ -260,5 +316,7 @@ UNIT_MAIN ("acknowledge", write_waits_for_the_peer,
            continue_goes_on_past_a_frozen_partner,
            chunk_does_not_overtake_a_write, request_does_not_stop_a_resync,
            local_reads_need_no_word, resync_keeps_its_rate,
-           frame_of_another_view_is_refused, verify_finds_and_mends,
+           frame_of_another_view_is_refused, gap_is_refused,
+           frame_of_another_session_is_dropped,
+           word_of_no_member_does_not_count, verify_finds_and_mends,
            verify_is_interrupted)

@@ -131,6 +131,8 @@ END_TEST
 
 START_TEST (demoted_is_promoted_again)
 {
+  struct tl_event event = {.type = TL_EV_REQUEST, .request = &r.core};
+
   cluster_pair (&c, TL_POLICY_ERROR);
   ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DEMOTE, 0), TL_DONE);
   cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
@@ -141,6 +143,11 @@ START_TEST (demoted_is_promoted_again)
   cluster_run (&c);
   ck_assert (r.done && r.core.error == 0);
   ck_assert_uint_eq (status_of (0)->view.number, 1);
+  /* A client that was let in before is not served. */
+  r.done = false;
+  r.core.epoch--;
+  cluster_step (&c, 0, &event);
+  ck_assert (r.done && r.core.error == ESHUTDOWN);
   cluster_free (&c);
 }
 END_TEST

@@ -208,6 +208,10 @@ START_TEST (lost_record_confirms_nothing)
   cluster_pass (&c, 2 * DEADLINE);
   ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTED);
   ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_REFUSED);
+  cluster_cut (&c, true);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTED);
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), TL_REFUSED);
   /* The operator's assertion is another matter. */
   ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FENCED),
                     TL_DONE);
