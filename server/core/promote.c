@@ -23,7 +23,7 @@ promote_check (const struct tl_core *c, unsigned flags, char *why,
     return TL_REFUSED;
   }
   if (c->agree.stage != STAGE_IDLE) {
-    snprintf (why, why_size, "a view is just being agreed%s%s",
+    snprintf (why, why_size, "a view is just being agreed%s%.200s",
               c->trouble[0] != '\0' ? ": " : "", c->trouble);
     return TL_FAILED;
   }
