@@ -1,4 +1,4 @@
-"""A pair over a cable that is kept busy while something is done to the cable."""
+"""A pair over a cable, kept busy while something is done to the cable."""
 
 import pair
 from history import Client, History

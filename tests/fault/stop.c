@@ -5,22 +5,40 @@
  * place, the first thread that comes to it removes the file and stops the
  * process.  The places, on the way of a request:
  *
- *   asked   the client's request was read
- *   frame   a frame of the mirror is about to be sent
- *   sent    it was
- *   heard   something of the mirror was read, an acknowledgement say
- *   answer  the client's answer is about to be sent
+ *   asked    the client's request was read
+ *   frame    a frame of the mirror is about to be sent
+ *   sent     it was
+ *   heard    something of the mirror was read, an acknowledgement say
+ *   answer   the client's answer is about to be sent
+ *
+ * and of a view, each twice, for it is proposed before it is agreed:
+ *
+ *   storing  the state file is about to be replaced
+ *   stored   it was
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__ ((visibility ("default")))
+
+static char *stop_file;
+
+/* The commands that the node runs are no business of this library. */
+__attribute__ ((constructor)) static void
+begin (void)
+{
+  const char *path = getenv ("TWINLOG_STOP");
+
+  stop_file = path ? strdup (path) : NULL;
+  unsetenv ("TWINLOG_STOP");
+}
 
 static int
 family (int fd)
@@ -51,16 +69,15 @@ of_client (int fd, int flags)
 static void
 come_to (const char *place)
 {
-  const char *path = getenv ("TWINLOG_STOP");
   char word[16] = "";
-  int fd = path ? open (path, O_RDONLY | O_CLOEXEC) : -1;
+  int fd = stop_file ? open (stop_file, O_RDONLY | O_CLOEXEC) : -1;
   ssize_t n;
 
   if (fd == -1)
     return;
   n = pread (fd, word, sizeof word - 1, 0);
   close (fd);
-  if (n > 0 && strcmp (word, place) == 0 && unlink (path) == 0)
+  if (n > 0 && strcmp (word, place) == 0 && unlink (stop_file) == 0)
     raise (SIGSTOP); /* this thread first, at once, then all */
 }
 
@@ -119,5 +136,19 @@ read (int fd, void *bytes, size_t n)
   result = real (fd, bytes, n);
   if (result > 0 && family (fd) == AF_UNIX)
     come_to ("asked");
+  return result;
+}
+
+EXPORT int
+renameat (int from_dir, const char *from, int to_dir, const char *to)
+{
+  static int (*real) (int, const char *, int, const char *);
+  int result;
+
+  if (!real)
+    real = dlsym (RTLD_NEXT, "renameat");
+  come_to ("storing");
+  result = real (from_dir, from, to_dir, to);
+  come_to ("stored");
   return result;
 }

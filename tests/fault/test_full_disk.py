@@ -1,6 +1,6 @@
-"""No room for the state file, on either node, when it is to be told who serves:
-what cannot be recorded does not happen, no request waits beyond the deadline and
-a second, and with room again the pair goes on by itself.
+"""No room for the state file, on either node, when it is to be told who
+serves: what cannot be recorded does not happen, no request waits beyond the
+deadline and a second, and with room again the pair goes on by itself.
 """
 
 import os

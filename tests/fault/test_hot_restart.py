@@ -1,6 +1,6 @@
-"""ydb-platform/nbs 5386: a node is ended by SIGTERM under load and started again
-with its RAM, as for a new release of it, time after time: the volume is served
-again each time, and only what was in flight is copied.
+"""ydb-platform/nbs 5386: a node is ended by SIGTERM under load and started
+again with its RAM, as for a new release of it, time after time: the volume is
+served again each time, and only what was in flight is copied.
 
 TWINLOG_RESTARTS: how many (20), of the primary and the secondary in turn.
 """

@@ -1,17 +1,21 @@
-"""A primary that is suspended at one exact place of a request's way, also
-between its last check and its answer, and wakes up after the other node was
-promoted: what it answers of the time before was so, what came to it since waits
-or fails, and nothing it says is stale.
+"""A node that is suspended at one exact place.  A primary on a request's way,
+also between its last check and its answer, that wakes up after the other node
+was promoted: what it answers of the time before was so, what came to it since
+waits or fails, and nothing it says is stale.  A partner that is left behind
+meanwhile.  Either node while it agrees a view: one of them serves in the end,
+and never both.
 
 TWINLOG_SEED: of the random numbers.
 """
 
 import os
 import random
+import threading
 import time
 
 import pair
 from history import Client, History
+from link import LinkedPair
 from rounds import check_history, work_for, work_until
 
 BLOCKS = 256
@@ -21,34 +25,40 @@ PLACES = ('asked', 'frame', 'sent', 'heard', 'answer')
 SEED = int(os.environ.get('TWINLOG_SEED', str(random.randrange(1 << 32))))
 
 
-class SuspendedPair(pair.Pair):
-    """A pair whose node a stops where it is told."""
+class SuspendedPair(LinkedPair):
+    """A pair whose nodes stop where they are told."""
 
-    def __init__(self, **parameters):
-        super().__init__(size=BLOCKS * pair.BLOCK, deadline=DEADLINE,
-                         **parameters)
-        self.stop_file = os.path.join(self.directory, 'stop')
+    def __init__(self):
+        super().__init__(size=BLOCKS * pair.BLOCK, deadline=DEADLINE)
         preload = ':'.join(filter(None, (os.environ.get('TWINLOG_PRELOAD'),
                                          LIBRARY)))
-        arguments = self.a.arguments
-        self.a.arguments = lambda *positional, **changes: [
-            'env', f'LD_PRELOAD={preload}', f'TWINLOG_STOP={self.stop_file}',
+        for node in self.nodes:
+            self.prepare(node, preload)
+
+    @staticmethod
+    def prepare(node, preload):
+        arguments = node.arguments
+        node.stop_file = node.path('stop')
+        node.arguments = lambda *positional, **changes: [
+            'env', f'LD_PRELOAD={preload}', f'TWINLOG_STOP={node.stop_file}',
             *arguments(*positional, **changes)]
-
-    def suspend_at(self, place):
-        """Node a stops the next time that it comes to PLACE."""
-        with open(self.stop_file + '.new', 'w') as file:
-            file.write(place)
-        os.rename(self.stop_file + '.new', self.stop_file)
-
-    def is_suspended(self):
-        with open(f'/proc/{self.a.pid()}/stat') as stat:
-            return stat.read().rpartition(')')[2].split()[0] == 'T'
 
     def take_over(self):
         """Node b notices and is promoted."""
         self.b.wait(DEADLINE + 5, connection_state='Connecting')
         self.b.twinlog('promote', expect=pair.DONE)
+
+
+def suspend_at(node, place):
+    """It stops the next time that it comes to PLACE."""
+    with open(node.stop_file + '.new', 'w') as file:
+        file.write(place)
+    os.rename(node.stop_file + '.new', node.stop_file)
+
+
+def is_suspended(node):
+    with open(f'/proc/{node.pid()}/stat') as stat:
+        return stat.read().rpartition(')')[2].split()[0] == 'T'
 
 
 class Request:
@@ -87,9 +97,10 @@ def poll_until(requests, condition, what, seconds):
 
 def suspend(both, place, early):
     """Node a stops at PLACE, with the request that EARLY () issues."""
-    both.suspend_at(place)
+    suspend_at(both.a, place)
     request = early()
-    poll_until([request], both.is_suspended, f'a stops at {place}', 10)
+    poll_until([request], lambda: is_suspended(both.a),
+               f'a stops at {place}', 10)
     return request
 
 
@@ -140,6 +151,22 @@ def test_at_each_place():
                   flush=True)
 
 
+def ends(client):
+    """What CLIENT has under way is answered."""
+    end = time.monotonic() + DEADLINE + 6
+    client.work(lambda: client.in_flight == 0 or time.monotonic() > end,
+                refill=False)
+    pair.equal(client.in_flight, 0, 'requests without an answer')
+
+
+def whole(both, primary, client, history):
+    """Two copies again, with all that was acknowledged."""
+    work_until(client, lambda: primary.get('copies') == 2, 'two copies')
+    client.close()
+    both.wait_complete(primary)
+    check_history(primary, history)
+
+
 def test_under_load():
     """With 16 requests in flight when it stops, and as many that come to it
     since: with those of the other node they make one history.
@@ -152,9 +179,9 @@ def test_under_load():
         early = Client(both.a, history, seed=chance.random())
         late = Client(both.a, history, seed=chance.random())
         work_for(early, chance.uniform(0.02, 0.1))
-        both.suspend_at(place)
-        work_until(early, both.is_suspended, f'a stops at {place}', 10,
-                   pause=0)
+        suspend_at(both.a, place)
+        work_until(early, lambda: is_suspended(both.a),
+                   f'a stops at {place}', 10, pause=0)
         both.take_over()
         new = Client(both.b, history, seed=chance.random())
         work_for(new, 0.1)
@@ -162,17 +189,132 @@ def test_under_load():
             late.issue()
         both.a.resume()
         for client in (early, late):
-            end = time.monotonic() + DEADLINE + 6
-            client.work(lambda: client.in_flight == 0
-                        or time.monotonic() > end, refill=False)
-            pair.equal(client.in_flight, 0, 'requests without an answer')
-        work_until(new, lambda: both.b.get('copies') == 2, 'two copies')
-        new.close()
-        both.wait_complete(both.b)
-        check_history(both.b, history)
-        pair.equal(history.lost, [], 'lost')
+            ends(client)
+        whole(both, both.b, new, history)
         print(f'  {place}: of {early.depth} under way {early.failed} failed,'
               f' of {late.depth} since {late.failed}', flush=True)
+        both.stop()
+
+
+def test_partner():
+    """It stops between what it hears and its acknowledgement, is left behind,
+    and wakes up: what it says is not counted, and it gets what it missed.
+    """
+    for place in ('heard', 'frame', 'sent'):
+        both = SuspendedPair().create()
+        history = History(BLOCKS)
+        client = Client(both.a, history)
+        work_for(client, 0.1)
+        suspend_at(both.b, place)
+        work_until(client, lambda: is_suspended(both.b),
+                   f'b stops at {place}', 10, pause=0)
+        work_until(client, lambda: both.a.get('copies') == 1
+                   and not both.a.get('suspended'), 'a is alone')
+        work_for(client, 0.1)
+        both.b.resume()
+        both.b.twinlog('promote', expect=pair.REFUSED)
+        pair.equal(client.failed, 0, 'failed requests')
+        whole(both, both.a, client, history)
+        both.a.kill()
+        both.take_over()
+        check_history(both.b, history)
+        both.stop()
+
+
+# On the way of a view: proposed, asked for, agreed, acted on.
+STEPS = ('storing', 'stored', 'storing', 'stored')
+AGREED = 2  # the first of them where the arbiter has it
+
+
+def step(node, count, work):
+    """NODE goes on from its first step to number COUNT, and stops there."""
+    for number in range(count + 1):
+        if number > 0:
+            suspend_at(node, STEPS[number])
+            node.resume()
+        work(lambda: is_suspended(node), f'{node.name} stops at {number}')
+
+
+def test_primary_goes_on():
+    """The link is cut, and the primary stops while it agrees to go on alone:
+    the other is promoted where the arbiter does not know of it yet, and else
+    refused.
+    """
+    for count in range(len(STEPS)):
+        both = SuspendedPair().create()
+        history = History(BLOCKS)
+        old, late = Client(both.a, history), Client(both.a, history, seed=1)
+        work_for(old, 0.1)
+        suspend_at(both.a, STEPS[0])
+        both.dark()
+        step(both.a, count,
+             lambda condition, what: work_until(old, condition, what, 10))
+        both.b.wait(DEADLINE + 5, connection_state='Connecting')
+        answer = both.b.twinlog('promote')
+        pair.equal(answer.returncode,
+                   pair.DONE if count < AGREED else pair.REFUSED,
+                   f'promote of b with a at step {count}')
+        primary, client = both.a, old
+        if count < AGREED:
+            primary, client = both.b, Client(both.b, history, seed=2)
+            work_for(client, 0.1)
+        for _ in range(late.depth):
+            late.issue()
+        both.a.resume()
+        ends(late)
+        if count < AGREED:
+            pair.equal(late.completed, 0, 'answered by a')
+            ends(old)
+        else:
+            work_until(client, lambda: not both.a.get('suspended'),
+                       'a goes on')
+        both.light()
+        whole(both, primary, client, history)
+        both.stop()
+
+
+def test_promotion():
+    """The link is cut, and the other stops while it is promoted: the primary
+    goes on where the arbiter does not know of it yet, and else it is one no
+    more.
+    """
+    for count in range(len(STEPS)):
+        both = SuspendedPair().create()
+        history = History(BLOCKS)
+        old = Client(both.a, history)
+        work_for(old, 0.1)
+        # Nothing that the primary could go on with arrives at the arbiter.
+        both.a.pause()
+        both.dark()
+        both.b.wait(DEADLINE + 5, connection_state='Connecting')
+        suspend_at(both.b, STEPS[0])
+        answers = []
+        promotion = threading.Thread(target=lambda: answers.append(
+            both.b.twinlog('promote').returncode))
+        promotion.start()
+        step(both.b, count,
+             lambda condition, what: pair.wait_for(condition, what))
+        both.a.resume()
+        if count < AGREED:
+            work_until(old, lambda: both.a.get('copies') == 1
+                       and not both.a.get('suspended'), 'a goes on')
+        else:
+            work_until(old, lambda: both.a.get('role') == 'Secondary',
+                       'a steps down')
+        acknowledged = history.acknowledged
+        work_for(old, 0.1)
+        both.b.resume()
+        promotion.join(30)
+        pair.equal(answers, [pair.REFUSED if count < AGREED else pair.DONE],
+                   f'promote of b at step {count}')
+        primary, client = both.a, old
+        if count >= AGREED:
+            pair.equal(history.acknowledged, acknowledged,
+                       'acknowledged while b was suspended')
+            ends(old)
+            primary, client = both.b, Client(both.b, history, seed=1)
+        both.light()
+        whole(both, primary, client, history)
         both.stop()
 
 
@@ -180,4 +322,5 @@ if __name__ == '__main__':
     if not os.path.exists(LIBRARY):
         pair.skip('libtwinlog-stop.so was not built')
     print(f'  seed {SEED}', flush=True)
-    pair.main(test_at_each_place, test_under_load)
+    pair.main(test_at_each_place, test_under_load, test_partner,
+              test_primary_goes_on, test_promotion)

@@ -1,6 +1,6 @@
-"""Faults of the network one upon the other, undone in another order, round after
-round: packets late, lost, out of order, lost one way, the cable pulled, a slow
-cable, connections killed, the partner standing still.  Where there is an
+"""Faults of the network one upon the other, undone in another order, round
+after round: packets late, lost, out of order, lost one way, the cable pulled, a
+slow cable, connections killed, the partner standing still.  Where there is an
 arbiter the other node tries to take over meanwhile.  The clients of both nodes
 make one history, no request waits beyond the deadline and a second, and after
 each round the pair is whole again without help.
