@@ -1,0 +1,67 @@
+"""The volume as a device of the kernel, through `twinlog attach`."""
+
+import json
+import re
+
+import storage
+from pair import DONE, equal
+from storage import VOLUME, twinlog
+
+NAME = f'/dev/disk/by-id/twinlog-{VOLUME}'
+SYSLOG = '/var/log/syslog'
+
+
+def start_log(machine):
+    """The system log, where the agent writes."""
+    machine.spawn(f'syslogd -n -O {SYSLOG}', '/dev/null')
+    machine.wait('test -S /dev/log')
+
+
+def log_of(machine):
+    """What the agents of MACHINE said so far."""
+    return [line.split('twinlog', 1)[1]
+            for line in machine.text(f'cat {SYSLOG}').splitlines()
+            if 'twinlog[' in line]
+
+
+def attach(machine, options='', expect=DONE):
+    return twinlog(machine, f'attach {VOLUME} {options}', expect)
+
+
+def detach(machine, options='', expect=DONE):
+    return twinlog(machine, f'detach {VOLUME} {options}', expect)
+
+
+def agent(machine):
+    """The process of the agent."""
+    return int(machine.text(f'head -n 1 /run/twinlog/{VOLUME}.attach'))
+
+
+def clients(machine):
+    return json.loads(twinlog(machine, f'status {VOLUME} --json'))['clients']
+
+
+def kill_node(machine):
+    machine.run('kill -9 $(pidof nbdkit) && '
+                'while pidof nbdkit; do usleep 10000; done')
+
+
+def write_block(machine, number=0, seconds=60, may_fail=False):
+    """One block, straight to the device, as dd writes it."""
+    return machine.run(f'dd if=/dev/urandom of={NAME} bs=4096 count=1'
+                       f' seek={number} oflag=direct conv=notrunc 2>&1',
+                       seconds, may_fail=may_fail)
+
+
+def kernel_is_quiet(machine):
+    """No request of a device has failed so far."""
+    said = machine.text('dmesg')
+    equal(re.findall(r'.*I/O error.*', said), [], "the kernel's log")
+
+
+def create_kept_pair(lab, **parameters):
+    """A pair whose RAM outlives nbdkit.  The short deadline shortens the
+    kernel's time-out, and so what a request in flight waits."""
+    parameters = {'deadline': 1, 'store': '/dev/shm/slog0', **parameters}
+    storage.create_pair(lab, **parameters)
+    return parameters

@@ -1,0 +1,143 @@
+"""nbdkit dies and comes back with its RAM below an attached device: a pause and
+no error, for a pool that has the device as its log as for who writes to it;
+and what was sent twice does not overwrite what was written after it.
+
+TWINLOG_NODE_KILLS: how often nbdkit is killed under the pool (20).
+"""
+
+import os
+import random
+import time
+
+import pair
+import storage
+from attached import (NAME, attach, clients, create_kept_pair, detach,
+                      kernel_is_quiet, kill_node, log_of, start_log,
+                      write_block)
+from machines import Lab
+from pair import check, equal, stays, wait_for
+from storage import VOLUME
+
+KILLS = int(os.environ.get('TWINLOG_NODE_KILLS', '20'))
+FREEZES = 3
+TIMEOUT = 6  # seconds, of the kernel: the deadline of the pair and 5
+
+
+def await_writes(machine, count, seconds):
+    before = storage.log_writes(machine)
+    wait_for(lambda: storage.log_writes(machine) >= before + count,
+             f'{count} writes to the device', seconds, 0.1)
+
+
+def kill_and_return(machine, parameters):
+    """How long no write ended."""
+    time.sleep(random.random())
+    began = time.monotonic()
+    kill_node(machine)
+    storage.start_node(machine, **parameters)
+    await_writes(machine, 5, 60)
+    return time.monotonic() - began
+
+
+def test_pool():
+    lab = Lab().start()
+    parameters = create_kept_pair(lab)
+    start_log(lab.a)
+    attach(lab.a)
+    lab.a.run('zpool create -o cachefile=none -o ashift=12 tank /dev/vda1'
+              f' log {NAME} && zfs create tank/data', 120)
+    lab.a.spawn('fio --name=log --directory=/tank/data --rw=randwrite --bs=4k'
+                ' --size=8m --fsync=1 --time_based --runtime=3600'
+                ' --verify=crc32c --verify_backlog=64 --verify_fatal=1;'
+                ' echo ended $?', '/var/log/fio')
+    pauses = []
+    for _ in range(KILLS):
+        await_writes(lab.a, 20, 60)
+        pauses.append(kill_and_return(lab.a, parameters))
+        check(storage.pool_is_healthy(lab.a), 'the pool is not healthy')
+    print(f'{KILLS} kills, no write for at most {max(pauses):.1f} s,'
+          f' on average {sum(pauses) / KILLS:.1f} s', flush=True)
+
+    lab.a.run('! grep ended /var/log/fio')
+    lab.a.run('killall -INT fio')
+    lab.a.wait('grep -x "ended 0" /var/log/fio', 60)
+    kernel_is_quiet(lab.a)
+    lab.a.run("zpool status -x | grep -x 'all pools are healthy'")
+    said = lab.a.text('zpool status -p tank')
+    check('errors: No known data errors' in said, said)
+    log = [line.split() for line in said.splitlines()
+           if f'twinlog-{VOLUME}' in line]
+    equal([words[1:5] for words in log], [['ONLINE', '0', '0', '0']],
+          'state and errors of the log device')
+    storage.await_pair(lab.a)
+    storage.twinlog(lab.a, f'verify {VOLUME}')
+    lab.a.run('zpool export tank', 120)
+    detach(lab.a)
+
+
+def freeze(machine):
+    """Stop nbdkit until the kernel has given its connection up."""
+    ended = sum('connection ended' in line for line in log_of(machine))
+    machine.run('kill -STOP $(pidof nbdkit)')
+    wait_for(lambda: sum('connection ended' in line
+                         for line in log_of(machine)) > ended,
+             'the kernel gives the connection up', TIMEOUT + 60, 0.2)
+
+
+def go_on(machine):
+    machine.run('kill -CONT $(pidof nbdkit)')
+
+
+def test_frozen():
+    """A frozen node still has the requests that the kernel sends again."""
+    lab = Lab().start()
+    create_kept_pair(lab)
+    start_log(lab.a)
+    attach(lab.a)
+    # One request at a time: this nbdkit aborts where a client goes away in
+    # the middle of several.
+    lab.a.spawn(f'fio --name=same --filename={NAME} --direct=1 --rw=randwrite'
+                ' --bs=4k --size=4k --norandommap --time_based --runtime=3600'
+                ' --verify=crc32c --verify_backlog=1 --verify_fatal=1;'
+                ' echo ended $?', '/var/log/fio')
+    for _ in range(FREEZES):
+        await_writes(lab.a, 20, 60)
+        freeze(lab.a)
+        go_on(lab.a)
+        await_writes(lab.a, 5, 60)
+    lab.a.run('killall -INT fio')
+    lab.a.wait('grep -x "ended 0" /var/log/fio', 60)
+    kernel_is_quiet(lab.a)
+
+
+def test_late_requests():
+    """While the node counts another connection, which may be the old one,
+    the device gets no new one."""
+    lab = Lab().start()
+    create_kept_pair(lab)
+    start_log(lab.a)
+    attach(lab.a)
+    # It sends nothing, so that its connection outlives the freeze.
+    lab.a.run(f'nbd-client -unix {storage.SOCKET} /dev/nbd1')
+    equal(clients(lab.a), 2, 'clients')
+    lab.a.spawn(f'dd if=/dev/zero of={NAME} bs=4096 count=1 oflag=direct;'
+                ' echo ended $?', '/var/log/dd')
+    lab.a.wait('grep -x "ended 0" /var/log/dd')
+    lab.a.run('kill -STOP $(pidof nbdkit)')
+    lab.a.spawn(f'dd if=/dev/zero of={NAME} bs=4096 count=1 oflag=direct;'
+                ' echo ended $?', '/var/log/dd')
+    wait_for(lambda: any('connection ended' in line for line in log_of(lab.a)),
+             'the kernel gives the connection up', TIMEOUT + 60, 0.2)
+    go_on(lab.a)
+    wait_for(lambda: any('another NBD client' in line
+                         for line in log_of(lab.a)), 'the agent waits', 30, 0.2)
+    stays(lambda: not any('connected again' in line for line in log_of(lab.a)),
+          3, 'connected beside another client', 0.2)
+    lab.a.run('nbd-client -d /dev/nbd1')
+    lab.a.wait('grep -x "ended 0" /var/log/dd', 60)
+    write_block(lab.a)
+    kernel_is_quiet(lab.a)
+
+
+if __name__ == '__main__':
+    pair.main(test_pool, test_frozen, test_late_requests)
