@@ -65,7 +65,7 @@ put_view (const struct tl_view *view)
   put_id (view->id);
   put_id (view->parent);
   put ((uint64_t)view->primary[0] << 8 | view->n_members);
-  put ((uint64_t)view->members[0][0]);
+  put ((uint64_t)view->members[0][0] << 8 | (uint64_t)view->members[1][0]);
 }
 
 static void
@@ -87,6 +87,7 @@ put_record (const struct tl_record *r)
 static void
 put_hello (const struct tl_hello *h)
 {
+  put ((uint64_t)h->node[0]);
   put (h->uuid.bytes[0]);
   put_id (h->incarnation);
   put ((uint64_t)h->role | (uint64_t)h->data << 8 | (uint64_t)h->member << 16);
@@ -179,7 +180,7 @@ put_session (const struct tl_core *c)
        (uint64_t)c->creating << 2 | (uint64_t)c->resynced << 3 |
        (uint64_t)c->diverged << 4 | (uint64_t)c->resync.active << 5 |
        (uint64_t)c->resync.done << 6 | (uint64_t)c->resync.full << 7 |
-       (uint64_t)c->resync.more << 8);
+       (uint64_t)c->resync.more << 8 | (uint64_t)c->resync.paced << 9);
   put (c->tx_sequence << 32 | c->tx_acked);
   put (c->rx_sequence << 32 | c->rx_acked);
   put (c->resync.begin_sequence << 32 | c->resync.done_sequence);
@@ -249,7 +250,8 @@ put_node (unsigned node)
   put ((uint64_t)(n->core != NULL) | (uint64_t)n->has_record << 1 |
        (uint64_t)n->has_ram << 2 | (uint64_t)n->store_wanted << 3 |
        (uint64_t)n->dial_wanted << 4 | (uint64_t)n->fenced << 5 |
-       (uint64_t)n->waits << 6 | (uint64_t)(n->wake <= n->now) << 7);
+       (uint64_t)n->waits << 6 | (uint64_t)(n->wake <= n->now) << 7 |
+       (uint64_t)n->replaced << 8);
   if (n->has_ram) {
     put_raw (n->tags, sizeof n->tags);
     put (n->allocated_words[0] << 32 | n->dirty_words[0]);
@@ -282,6 +284,25 @@ put_question (const struct question *q)
   put_view (&q->before);
   put_view (&q->after);
   put_view (&q->found);
+}
+
+/* Of writes that were neither acknowledged nor can be any more it does not
+ * count what was written upon them.
+ */
+static void
+put_owed (void)
+{
+  uint16_t count = 0;
+
+  for (unsigned i = 0; i < 2; i++)
+    for (unsigned b = 0; b < BLOCKS; b++)
+      count |= world.owed[i][b];
+  for (unsigned i = 0; i < world.n_clients; i++)
+    if (world.clients[i].pending && world.clients[i].core.op != TL_OP_READ)
+      count |= (uint16_t)(1u << world.clients[i].tag);
+  for (unsigned tag = 1; tag <= world.tag; tag++)
+    put (world.upon[tag] & count);
+  put_raw (world.owed, sizeof world.owed);
 }
 
 struct fingerprint
@@ -322,6 +343,10 @@ fingerprint (void)
            (uint64_t)r->floor << 32);
   }
   put (world.tag);
+  if (scenario->may_lose)
+    put_owed ();
+  put_raw (world.zeroed, sizeof world.zeroed);
+  put ((uint64_t)world.forced | (uint64_t)world.record_lost << 1);
   put_raw (world.budget, sizeof world.budget);
   put_raw (world.acknowledged, sizeof world.acknowledged);
   put_raw (world.floor, sizeof world.floor);

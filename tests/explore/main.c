@@ -8,7 +8,11 @@
 
 static const char usage[] =
     "usage: twinlog-explore [--scenario NAME] [--states N] [--seconds S]\n"
-    "                       [--trace] [--list]\n";
+    "                       [--full] [--exhaust] [--trace] [--list]\n";
+
+/* With --full. */
+#define MOST_STATES 100000000u
+#define MOST_SECONDS 86400u
 
 static uint64_t
 number (const char *option, const char *text)
@@ -29,12 +33,19 @@ number (const char *option, const char *text)
   return value;
 }
 
-static bool
+/* Of all scenarios. */
+static struct {
+  uint64_t states;
+  unsigned violations, bounded;
+} all;
+
+static void
 explore (const struct scenario *s, uint64_t states, uint64_t seconds,
-         bool trace, uint64_t *all)
+         bool trace)
 {
   struct totals t;
-  bool violated = search (s, states, (double)seconds, trace, &t) != 0;
+
+  search (s, states, (double)seconds, trace, &t);
 
   printf ("%s: states %llu, transitions %llu, depth %u, %s, violations %d, "
           "%.1f s\n",
@@ -44,10 +55,11 @@ explore (const struct scenario *s, uint64_t states, uint64_t seconds,
           : t.bounded  ? "bound reached"
           : t.left > 0 ? "exhausted within the limits"
                        : "exhausted",
-          violated, t.seconds);
+          t.violated, t.seconds);
   fflush (stdout);
-  *all += t.states;
-  return violated;
+  all.states += t.states;
+  all.violations += t.violated;
+  all.bounded += t.bounded;
 }
 
 int
@@ -57,15 +69,16 @@ main (int argc, char **argv)
       {"scenario", required_argument, NULL, 'n'},
       {"states", required_argument, NULL, 's'},
       {"seconds", required_argument, NULL, 't'},
+      {"full", no_argument, NULL, 'f'},
+      {"exhaust", no_argument, NULL, 'e'},
       {"trace", no_argument, NULL, 'v'},
       {"list", no_argument, NULL, 'l'},
       {"help", no_argument, NULL, 'h'},
       {NULL, 0, NULL, 0},
   };
-  uint64_t states = 200000, seconds = 600, all = 0;
+  uint64_t states = 200000, seconds = 600;
   const char *name = NULL;
-  unsigned violations = 0;
-  bool trace = false, found = false;
+  bool trace = false, exhaust = false, found = false;
   int option;
 
   while ((option = getopt_long (argc, argv, "h", options, NULL)) != -1)
@@ -78,6 +91,13 @@ main (int argc, char **argv)
       break;
     case 't':
       seconds = number ("seconds", optarg);
+      break;
+    case 'f':
+      states = MOST_STATES;
+      seconds = MOST_SECONDS;
+      break;
+    case 'e':
+      exhaust = true;
       break;
     case 'v':
       trace = true;
@@ -101,13 +121,14 @@ main (int argc, char **argv)
     if (name != NULL && strcmp (name, scenarios[i].name) != 0)
       continue;
     found = true;
-    violations += explore (&scenarios[i], states, seconds, trace, &all);
+    explore (&scenarios[i], states, seconds, trace);
   }
   if (!found) {
     fprintf (stderr, "twinlog-explore: there is no scenario %s: see --list\n",
              name);
     return 2;
   }
-  printf ("states %llu, violations %u\n", (unsigned long long)all, violations);
-  return violations > 0;
+  printf ("states %llu, violations %u\n", (unsigned long long)all.states,
+          all.violations);
+  return all.violations > 0 || (exhaust && all.bounded > 0);
 }

@@ -24,6 +24,7 @@ static bool
 crash (unsigned node, unsigned arg, enum budget budget)
 {
   if (!up (node) || ((arg & MADE) && !world.nodes[node].store_wanted) ||
+      ((arg & GONE) && (!scenario->record_lost || (arg & MADE))) ||
       !((arg & KEPT) ? scenario->ram_kept : scenario->ram_lost) ||
       !spend (budget))
     return false;
@@ -31,33 +32,72 @@ crash (unsigned node, unsigned arg, enum budget budget)
   return true;
 }
 
-/* Only what is not refused at once; the rest leads nowhere new. */
+/* Would the command change nothing, or wait for what is under way?  (Only
+ * promotions and creations may wait.)
+ */
+static bool
+idle (const struct tl_core *c, enum tl_command command, unsigned flags)
+{
+  switch (command) {
+  case TL_CMD_PROMOTE:
+    return c->role == TL_PRIMARY;
+  case TL_CMD_DEMOTE:
+  case TL_CMD_SWITCHOVER:
+  case TL_CMD_DEGRADE:
+    return c->role != TL_PRIMARY || c->agree.stage != STAGE_IDLE;
+  case TL_CMD_CREATE:
+    /* Without an arbiter nobody can see that the other was created alone. */
+    return c->record.view.number != 0 ||
+           ((flags & TL_ALONE) && !c->config.arbiter);
+  case TL_CMD_FORGET_PEER:
+    return c->record.peer[0] == '\0' || c->agree.stage != STAGE_IDLE;
+  case TL_CMD_DISCARD:
+    return c->agree.stage != STAGE_IDLE;
+  default:
+    return false;
+  }
+}
+
+/* What is refused at once leads nowhere new. */
 static bool
 operate (unsigned node, enum tl_command command, unsigned flags,
          enum budget budget)
 {
+  struct node *n = &world.nodes[node];
+  bool split;
+
+  if (!up (node) || n->waits || world.budget[budget] == 0 ||
+      idle (n->core, command, flags))
+    return false;
+  split = n->core->standalone;
+  world.budget[budget]--;
+  world_command (node, command, flags);
+  if (!n->waits && n->status != TL_DONE)
+    return false;
+  if (command == TL_CMD_DISCARD && !split)
+    violate ("node %c gives up its data, and there is no split brain",
+             node_name (node));
+  return true;
+}
+
+/* Only where nothing less will do. */
+static bool
+forced (unsigned node)
+{
   const struct tl_core *c = world.nodes[node].core;
   char why[256];
 
-  if (!up (node) || world.nodes[node].waits || world.budget[budget] == 0)
+  return up (node) && c->agree.stage == STAGE_IDLE &&
+         promote_check (c, 0, why, sizeof why) != TL_DONE &&
+         operate (node, TL_CMD_PROMOTE, TL_FORCE, FORCES);
+}
+
+static bool
+replace (unsigned node)
+{
+  if (node != 1 || !spend (REPLACEMENTS))
     return false;
-  if (command == TL_CMD_PROMOTE &&
-      (c->role == TL_PRIMARY ||
-       (c->agree.stage == STAGE_IDLE &&
-        promote_check (c, flags, why, sizeof why) != TL_DONE)))
-    return false;
-  /* Without an arbiter nobody can see that the other was created alone. */
-  if (command == TL_CMD_CREATE && (c->record.view.number != 0 ||
-                                   ((flags & TL_ALONE) && !c->config.arbiter)))
-    return false;
-  if ((command == TL_CMD_DEMOTE || command == TL_CMD_SWITCHOVER ||
-       command == TL_CMD_DEGRADE) &&
-      (c->role != TL_PRIMARY || c->agree.stage != STAGE_IDLE))
-    return false;
-  if (command == TL_CMD_SWITCHOVER && c->phase != PHASE_SOURCE)
-    return false;
-  world.budget[budget]--;
-  world_command (node, command, flags);
+  world_replace (node);
   return true;
 }
 
@@ -78,7 +118,7 @@ fenced (unsigned node, enum tl_command cmd, unsigned arg)
   /* The loss of the connection is noticed before an operator is. */
   for (unsigned i = 0; i < CONNS; i++)
     while (world.conns[i].id != 0 && pipes[i][node].n > 0)
-      world_deliver (node, i);
+      wire_deliver (node, i);
   if (!operate (node, cmd, TL_FENCED, FENCES))
     return false;
   world.nodes[!node].fenced = world.nodes[node].waits;
@@ -91,7 +131,7 @@ client_asks (unsigned node, enum tl_op op, unsigned block, enum budget budget)
   const struct tl_core *c = world.nodes[node].core;
 
   if (!up (node) || c->role != TL_PRIMARY || c->leaving ||
-      block >= scenario->blocks || world.n_clients == REQUESTS ||
+      block >= scenario->blocks || world.n_clients == REQUESTS - 1 ||
       !spend (budget))
     return false;
   world_request (node, op, block);
@@ -107,7 +147,7 @@ dial (unsigned node)
     slot = slot || world.conns[i].id == 0;
   if (!up (node) || !up (!node) || !world.nodes[node].dial_wanted || !slot)
     return false;
-  world_dial (node);
+  wire_dial (node);
   return true;
 }
 
@@ -136,36 +176,36 @@ apply (struct move move)
   case MOVE_DELIVER:
     if (!up (node) || world.conns[arg].id == 0 || pipes[arg][node].n == 0)
       return false;
-    world_deliver (node, arg);
+    wire_deliver (node, arg);
     return true;
   case MOVE_STORED:
     if (!up (node) || !n->store_wanted)
       return false;
-    world_stored (node, true);
+    world_stored (node, true, true);
     return true;
   case MOVE_STORE_FAILS:
     if (!up (node) || !n->store_wanted || !spend (STORE_FAILURES))
       return false;
-    world_stored (node, false);
+    world_stored (node, false, arg != 0);
     return true;
   case MOVE_EXECUTE:
     if (!world.questions[arg].used || world.questions[arg].executed ||
         !contended (arg))
       return false;
-    world_execute (arg);
+    arbiter_swap (arg);
     return true;
   case MOVE_ANSWER:
     if (!world.questions[arg].used || !world.questions[arg].asked)
       return false;
     if (!world.questions[arg].executed)
-      world_execute (arg);
-    world_answer (arg, false);
+      arbiter_swap (arg);
+    arbiter_answer (arg, false);
     return true;
   case MOVE_UNKNOWN:
     if (!world.questions[arg].used || !world.questions[arg].asked ||
         !spend (UNKNOWNS))
       return false;
-    world_answer (arg, true);
+    arbiter_answer (arg, true);
     return true;
   case MOVE_DIAL:
     return dial (node);
@@ -183,7 +223,7 @@ apply (struct move move)
   case MOVE_CUT:
     if (world.conns[arg].id == 0 || world.conns[arg].cut || !spend (CUTS))
       return false;
-    world_cut (arg);
+    wire_cut (arg);
     return true;
   case MOVE_CRASH:
     return crash (node, arg, CRASHES);
@@ -199,6 +239,16 @@ apply (struct move move)
     return operate (node, TL_CMD_SWITCHOVER, 0, SWITCHOVERS);
   case MOVE_CREATE:
     return operate (node, TL_CMD_CREATE, arg ? TL_ALONE : 0, CREATES);
+  case MOVE_ZERO:
+    return client_asks (node, TL_OP_ZERO, arg, ZEROES);
+  case MOVE_FORCED_PROMOTE:
+    return forced (node);
+  case MOVE_DISCARD:
+    return operate (node, TL_CMD_DISCARD, 0, DISCARDS);
+  case MOVE_FORGET:
+    return operate (node, TL_CMD_FORGET_PEER, 0, FORGETS);
+  case MOVE_REPLACE:
+    return replace (node);
   case MOVES:
     break;
   }
@@ -234,12 +284,12 @@ static const struct {
     [MOVE_TIME] = {"time passes at node", true, 1, -1},
     [MOVE_WRITE] = {"write on node", true, BLOCKS, WRITES},
     [MOVE_READ] = {"read on node", true, BLOCKS, READS},
-    [MOVE_STORE_FAILS] = {"the record cannot be written: node", true, 1,
+    [MOVE_STORE_FAILS] = {"the record cannot be written: node", true, 2,
                           STORE_FAILURES},
     [MOVE_UNKNOWN] = {"the answer is lost, question", false, QUESTIONS,
                       UNKNOWNS},
     [MOVE_CUT] = {"cut of connection", false, CONNS, CUTS},
-    [MOVE_CRASH] = {"crash of node", true, 4, CRASHES},
+    [MOVE_CRASH] = {"crash of node", true, 6, CRASHES},
     [MOVE_PROMOTE] = {"promote on node", true, 1, PROMOTES},
     [MOVE_FENCED_PROMOTE] = {"power off the other, promote --fenced on node",
                              true, 4, FENCES},
@@ -248,6 +298,12 @@ static const struct {
     [MOVE_DEMOTE] = {"demote on node", true, 1, DEMOTES},
     [MOVE_SWITCHOVER] = {"switchover on node", true, 1, SWITCHOVERS},
     [MOVE_CREATE] = {"create on node", true, 2, CREATES},
+    [MOVE_ZERO] = {"zero on node", true, BLOCKS, ZEROES},
+    [MOVE_FORCED_PROMOTE] = {"promote --force on node", true, 1, FORCES},
+    [MOVE_DISCARD] = {"discard on node", true, 1, DISCARDS},
+    [MOVE_FORGET] = {"forget-peer on node", true, 1, FORGETS},
+    [MOVE_REPLACE] = {"another machine takes the place of node", true, 1,
+                      REPLACEMENTS},
 };
 
 unsigned
@@ -279,17 +335,25 @@ move_text (struct move move, char *text, size_t size)
 
   if (move.kind == MOVE_CRASH || move.kind == MOVE_FENCED_PROMOTE ||
       move.kind == MOVE_FENCED_DEGRADE) {
-    static const char *const left[] = {" (RAM lost)", " (RAM kept)",
-                                       " (RAM lost, record made)",
-                                       " (RAM kept, record made)"};
+    static const char *const left[] = {
+        " (RAM lost)",
+        " (RAM kept)",
+        " (RAM lost, record made)",
+        " (RAM kept, record made)",
+        " (RAM and state file lost)",
+        " (RAM kept, state file lost)",
+    };
 
     more = left[move.arg];
   } else if (move.kind == MOVE_CREATE && move.arg != 0) {
     more = " --alone";
+  } else if (move.kind == MOVE_STORE_FAILS && move.arg != 0) {
+    more = ", as it is told, but it was";
   }
   if (!table[move.kind].of_node)
     snprintf (text, size, "%s %u", table[move.kind].text, move.arg);
-  else if (move.kind == MOVE_WRITE || move.kind == MOVE_READ)
+  else if (move.kind == MOVE_WRITE || move.kind == MOVE_READ ||
+           move.kind == MOVE_ZERO)
     snprintf (text, size, "%s %c, block %u", table[move.kind].text,
               'a' + move.node, move.arg);
   else

@@ -177,31 +177,35 @@ spent (void)
          world.budget[UNKNOWNS] == 0 && world.budget[STORE_FAILURES] == 0;
 }
 
-/* LOST: where questions are still on their way to the arbiter, they never get
- * there; otherwise they do now.
- */
-static void
-recovers (bool lost)
+/* How it may end, bit by bit. */
+#define LOST 1u  /* questions on their way to the arbiter never get there */
+#define LOSER 2u /* node b gives up its data in a split brain, else a */
+#define ENDS 4u  /* of them in all; and none */
+
+/* True: a split brain had to be ended. */
+static bool
+recovers (unsigned end)
 {
+  bool split = false;
+
   if (sigsetjmp (aborted, 0) != 0) {
     armed = false;
     arena_end ();
     violate ("an assertion of the core fails");
-    return;
+    return true;
   }
   armed = true;
-  if (world_end_questions (lost) || !lost)
-    check_recovers ();
+  if (arbiter_end (end & LOST) || !(end & LOST))
+    split = check_recovers (end & LOSER ? 1 : 0);
   armed = false;
+  return split;
 }
 
 /* ---- The trace ---- */
 
-enum end { NO_END, ENDS, ENDS_LOST }; /* recovers () follows */
-
 static void
 print_path (const struct scenario *s, uint32_t id, struct move last,
-            enum end end)
+            unsigned end)
 {
   struct move *path = NULL;
   unsigned n = 0, room = 0;
@@ -222,9 +226,9 @@ print_path (const struct scenario *s, uint32_t id, struct move last,
     printf ("  %3u. %s\n", n + 1 - i, text);
     apply (move);
   }
-  if (end != NO_END) {
+  if (end != ENDS) {
     printf ("  then everything under way ends, and time passes:\n");
-    recovers (end == ENDS_LOST);
+    recovers (end);
   }
   tracing = false;
   free (path);
@@ -242,7 +246,7 @@ now (void)
 }
 
 static void
-report (const struct scenario *s, uint32_t id, struct move move, enum end end,
+report (const struct scenario *s, uint32_t id, struct move move, unsigned end,
         struct totals *totals)
 {
   char what[sizeof violation];
@@ -252,6 +256,26 @@ report (const struct scenario *s, uint32_t id, struct move move, enum end end,
   printf ("violation: %s: %s\n", s->name, what);
   violation[0] = '\0';
   print_path (s, id, move, end);
+}
+
+/* Nothing may go wrong any more in the state BYTES.  False: a violation. */
+static bool
+all_ends (const struct scenario *s, uint32_t id, struct move move,
+          const unsigned char *bytes, size_t length, struct totals *totals)
+{
+  bool split = false;
+
+  for (unsigned end = 0; end < ENDS; end++) {
+    if ((end & LOSER) && !split)
+      break;
+    split = recovers (end) || split;
+    if (violation[0] != '\0') {
+      report (s, id, move, end, totals);
+      return false;
+    }
+    snapshot_restore (bytes, length, BOTH);
+  }
+  return true;
 }
 
 /* All that may follow HERE.  False: a violation. */
@@ -277,7 +301,7 @@ expand (const struct scenario *s, uint32_t id, size_t length, FILE *next,
       continue;
     totals->transitions++;
     if (violation[0] != '\0') {
-      report (s, id, moves[i], NO_END, totals);
+      report (s, id, moves[i], ENDS, totals);
       return false;
     }
     if (overflow) {
@@ -290,20 +314,14 @@ expand (const struct scenario *s, uint32_t id, size_t length, FILE *next,
     append (next, add_reached (id, moves[i]), there, size);
     if (!spent () || !at_rest ())
       continue;
-    for (enum end end = ENDS; end <= ENDS_LOST; end++) {
-      recovers (end == ENDS_LOST);
-      if (violation[0] != '\0') {
-        report (s, id, moves[i], end, totals);
-        return false;
-      }
-      snapshot_restore (there, size, BOTH);
-    }
+    if (!all_ends (s, id, moves[i], there, size, totals))
+      return false;
     touched = BOTH;
   }
   return true;
 }
 
-int
+void
 search (const struct scenario *s, uint64_t states, double seconds, bool trace,
         struct totals *totals)
 {
@@ -350,5 +368,4 @@ search (const struct scenario *s, uint64_t states, double seconds, bool trace,
   fclose (file);
   totals->states = n_reached;
   totals->seconds = now () - began;
-  return totals->violated ? 1 : 0;
 }

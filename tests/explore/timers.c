@@ -43,17 +43,24 @@ timers (const struct world *w, unsigned node, uint64_t at[TIMERS])
   at[10] = when (c->create_token != 0, c->create_by);
   at[11] = when (c->phase != PHASE_NONE && c->yielded > c->now, c->yielded);
   at[12] = when (c->lost_at != 0 && limit != NEVER, c->lost_at + limit);
+  at[13] = when (c->phase == PHASE_NONE, c->promote_at);
+  at[14] = when (c->resync.active, c->resync.next);
+  /* The core asks for no such time, but from then on more chunks may be on
+   * their way, where there are more than one.
+   */
+  at[15] = when (scenario->blocks > 1 && c->resync.active && c->foreground != 0,
+                 c->foreground + FOREGROUND);
   for (unsigned i = 0; i < REQUESTS; i++) {
     const struct client *r = &w->clients[i];
 
-    at[13 + i] = when (
+    at[TIMERS - REQUESTS + i] = when (
         i < w->n_clients && r->pending && r->node == node && limit != NEVER &&
             (r->core.state == REQ_HELD || r->core.entered < r->core.sent),
         r->core.entered + limit);
   }
 }
 
-/* The peer is heard of meanwhile, as far as there is a session: that it is
+/* The peer is heard of just before, as far as there is a session: that it is
  * not, and the session ends, is a cut.
  */
 static void
@@ -91,8 +98,13 @@ time_pass (unsigned node)
   if (fault && world.budget[CUTS] == 0)
     return false;
   world.budget[CUTS] -= fault;
-  n->now = next;
-  pong (node);
+  if (next > n->now) {
+    n->now = next - 1;
+    pong (node);
+    n->now = next;
+    if (scenario->late)
+      return true;
+  }
   world_step (node, &event);
   return true;
 }

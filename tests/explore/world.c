@@ -1,4 +1,4 @@
-/* What surrounds the two cores: connections, state files, RAM, the arbiter.
+/* What surrounds the two cores: state files, RAM, clocks, clients, operators.
  *
  * Each node has a clock of its own, which stands until a move lets it reach
  * the core's next timer: no rule may depend on a clock, so any two clocks are
@@ -22,8 +22,7 @@ unsigned touched;
 char violation[256];
 
 static struct tl_update update;
-static const struct packet *arriving;
-static const char *const names[] = {"a", "b"};
+const struct packet *arriving;
 
 void
 violate (const char *format, ...)
@@ -51,111 +50,25 @@ world_init (const struct scenario *s)
   overflow = false;
 }
 
-/* ---- Connections ---- */
-
-static struct conn *
-find_conn (uint32_t id, unsigned *index)
-{
-  for (unsigned i = 0; i < CONNS; i++)
-    if (id != 0 && world.conns[i].id == id) {
-      *index = i;
-      return &world.conns[i];
-    }
-  return NULL;
-}
-
-static struct packet *
-append (unsigned conn, unsigned receiver)
-{
-  struct pipe *pipe = &pipes[conn][receiver];
-  struct packet *p = &pipe->packets[pipe->n];
-
-  if (!world.conns[conn].open[receiver])
-    return NULL;
-  if (pipe->n == QUEUE) {
-    overflow = true;
-    return NULL;
-  }
-  memset (p, 0, offsetof (struct packet, small));
-  pipe->n++;
-  return p;
-}
-
-/* Node SIDE is done with it: what it had sent still arrives, then the end. */
-static void
-close_side (unsigned conn, unsigned side)
-{
-  struct conn *c = &world.conns[conn];
-  struct packet *p;
-
-  if (!c->open[side])
-    return;
-  c->open[side] = false;
-  pipes[conn][side].n = 0;
-  if (!c->open[!side]) {
-    c->id = 0;
-    c->cut = false;
-  } else if (!c->cut) {
-    p = append (conn, !side);
-    if (p != NULL)
-      p->end = true;
-  }
-}
-
-/* What is on the way is lost, and so is what is sent until both know. */
-void
-world_cut (unsigned conn)
-{
-  struct conn *c = &world.conns[conn];
-
-  for (unsigned side = 0; side < 2; side++) {
-    struct packet *p;
-
-    pipes[conn][side].n = 0;
-    p = append (conn, side);
-    if (p != NULL)
-      p->end = true;
-  }
-  c->cut = true;
-}
-
-static void
-send_packet (unsigned node, const struct tl_action *a)
-{
-  const struct client *r = (const struct client *)(const void *)a->request;
-  uint64_t first = a->frame.offset / TL_BLOCK;
-  unsigned conn;
-  struct conn *c = find_conn (a->conn, &conn);
-  struct packet *p;
-
-  /* Pings are answered by time_pass: they carry nothing. */
-  if (a->frame.type == TL_PING || a->frame.type == TL_PONG)
-    return;
-  if (c == NULL || c->cut || !c->open[node])
-    return;
-  p = append (conn, !node);
-  if (p == NULL)
-    return;
-  p->frame = a->frame;
-  switch (a->payload) {
-  case TL_PAYLOAD_NONE:
-    break;
-  case TL_PAYLOAD_REQUEST:
-    p->tags[first] = r->tag;
-    break;
-  case TL_PAYLOAD_STORE:
-    for (uint64_t b = first; b < first + a->frame.length / TL_BLOCK; b++)
-      p->tags[b] = world.nodes[node].tags[b];
-    break;
-  case TL_PAYLOAD_SMALL:
-    assert (a->frame.payload <= SMALL);
-    p->length = (uint16_t)a->frame.payload;
-    memcpy (p->small, a->small, p->length);
-    break;
-  }
-}
-
 /* ---- Steps ---- */
+
+char
+node_name (unsigned node)
+{
+  return world.nodes[node].replaced ? 'c' : (char)('a' + node);
+}
+
+/* What the block holds.  Zeroes are those of the newest zero or, before the
+ * first, no write: there is no telling them apart.
+ */
+uint8_t
+content (unsigned node, unsigned block)
+{
+  const struct node *n = &world.nodes[node];
+
+  return tl_map_test (&n->allocated, block) ? n->tags[block]
+                                            : world.zeroed[block];
+}
 
 static void
 zero (struct node *n, uint64_t offset, uint64_t length)
@@ -163,6 +76,22 @@ zero (struct node *n, uint64_t offset, uint64_t length)
   for (uint64_t b = offset / TL_BLOCK; b < (offset + length) / TL_BLOCK; b++)
     n->tags[b] = 0;
   tl_map_clear (&n->allocated, offset / TL_BLOCK, length / TL_BLOCK);
+}
+
+/* A write or a zero of a client reaches the store of its node. */
+static void
+change (unsigned node, const struct client *r)
+{
+  struct node *n = &world.nodes[node];
+
+  owed_change (node, r);
+  if (r->core.op == TL_OP_ZERO) {
+    world.zeroed[r->block] = r->tag;
+    zero (n, r->core.offset, r->core.length);
+  } else {
+    n->tags[r->block] = r->tag;
+    tl_map_set (&n->allocated, r->block, 1);
+  }
 }
 
 static void
@@ -199,31 +128,6 @@ trace_action (const struct tl_action *a)
 }
 
 static void
-ask (unsigned node, const struct tl_action *a)
-{
-  struct question *q = NULL;
-
-  for (unsigned i = 0; i < QUESTIONS; i++) {
-    if (world.questions[i].used && world.questions[i].asked &&
-        world.questions[i].node == node)
-      violate ("node %s asks the arbiter twice at once", names[node]);
-    if (!world.questions[i].used && q == NULL)
-      q = &world.questions[i];
-  }
-  if (q == NULL) {
-    overflow = true;
-    return;
-  }
-  memset (q, 0, sizeof *q);
-  q->used = q->asked = true;
-  q->node = (uint8_t)node;
-  q->create = a->create;
-  q->uuid = a->uuid;
-  q->before = a->before;
-  q->after = a->after;
-}
-
-static void
 execute (unsigned node)
 {
   struct node *n = &world.nodes[node];
@@ -232,20 +136,21 @@ execute (unsigned node)
     const struct tl_action *a = &update.actions[k];
     struct client *r = (struct client *)(void *)a->request;
     uint64_t first = a->offset / TL_BLOCK;
-    unsigned conn;
 
     if (tracing)
       trace_action (a);
     switch (a->type) {
     case TL_DO_WRITE:
-      n->tags[r->block] = r->tag;
-      tl_map_set (&n->allocated, r->block, 1);
+      change (node, r);
       break;
     case TL_DO_READ:
-      r->tag = n->tags[r->block];
+      r->tag = content (node, r->block);
       break;
     case TL_DO_ZERO:
-      zero (n, a->offset, a->length);
+      if (r != NULL)
+        change (node, r);
+      else
+        zero (n, a->offset, a->length);
       break;
     case TL_DO_APPLY:
       for (uint64_t b = first; b < first + a->length / TL_BLOCK; b++)
@@ -256,22 +161,21 @@ execute (unsigned node)
       zero (n, 0, SIZE);
       break;
     case TL_DO_SEND:
-      send_packet (node, a);
+      wire_send (node, a);
       break;
     case TL_DO_CLOSE:
-      if (find_conn (a->conn, &conn) != NULL)
-        close_side (conn, node);
+      wire_close (node, a->conn);
       break;
     case TL_DO_DIAL:
       n->dial_wanted = true;
       break;
     case TL_DO_STORE:
       if (n->store_wanted)
-        violate ("node %s writes two records at once", names[node]);
+        violate ("node %c writes two records at once", node_name (node));
       n->store_wanted = true;
       break;
     case TL_DO_ASK:
-      ask (node, a);
+      arbiter_ask (node, a);
       break;
     case TL_DO_REPLY:
       n->waits = false;
@@ -289,6 +193,7 @@ world_step (unsigned node, struct tl_event *event)
 {
   struct node *n = &world.nodes[node];
   struct tl_request *r, *next;
+  bool forced = n->core->role != TL_PRIMARY && n->core->agree.forced;
 
   touched |= 1u << node;
   event->now = n->now;
@@ -296,6 +201,10 @@ world_step (unsigned node, struct tl_event *event)
   tl_core_step (n->core, event, &update);
   n->wake = update.wake;
   execute (node);
+  if (forced && n->core->role == TL_PRIMARY)
+    owed_forced (node);
+  if (n->core->kept->data == TL_EMPTY)
+    owed_nothing (node);
   for (r = update.done; r != NULL; r = next) {
     struct client *client = (struct client *)(void *)r;
 
@@ -303,8 +212,14 @@ world_step (unsigned node, struct tl_event *event)
     client->pending = false;
     if (tracing)
       printf ("        %s of block %u (%u): %s\n",
-              r->op == TL_OP_READ ? "read" : "write", client->block,
-              client->tag, r->error == 0 ? "done" : strerror (r->error));
+              r->op == TL_OP_READ    ? "read"
+              : r->op == TL_OP_WRITE ? "write"
+                                     : "zero",
+              client->block, client->tag,
+              r->error == 0 ? "done" : strerror (r->error));
+    if (r->error == EIO && scenario->policy == TL_POLICY_FREEZE)
+      violate ("a request fails on node %c, which is to wait",
+               node_name (node));
     if (r->error != 0)
       continue;
     if (r->op == TL_OP_READ)
@@ -319,85 +234,21 @@ world_step (unsigned node, struct tl_event *event)
 
 /* ---- Moves of the world ---- */
 
-/* Nobody waits for its answer, and the arbiter is past what it would swap. */
-static bool
-hopeless (const struct question *q)
-{
-  const struct tl_view *stands = &world.arbiter_view;
-
-  return q->used && !q->asked &&
-         (q->create ? stands->number != 0
-                    : stands->number >= q->before.number &&
-                          !tl_view_equal (&q->before, stands));
-}
-
-/* Questions whose answer nobody waits for reach the arbiter now, or never.
- * False: there are none.
- */
-bool
-world_end_questions (bool lost)
-{
-  bool any = false;
-
-  for (unsigned i = 0; i < QUESTIONS; i++)
-    if (world.questions[i].used && !world.questions[i].asked) {
-      if (!lost && !world.questions[i].executed)
-        world_execute (i);
-      world.questions[i].used = false;
-      any = true;
-    }
-  world_tidy ();
-  return any;
-}
-
-/* Connections and questions by age, without gaps: so that equal states are
- * equal bytes.  Numbers of either change, so this ends a move.
- */
-void
-world_tidy (void)
-{
-  unsigned n = 0;
-
-  for (unsigned i = 0; i < CONNS; i++) {
-    if (world.conns[i].id == 0)
-      continue;
-    if (n != i) {
-      world.conns[n] = world.conns[i];
-      memset (&world.conns[i], 0, sizeof world.conns[i]);
-      for (unsigned side = 0; side < 2; side++) {
-        pipes[n][side].n = pipes[i][side].n;
-        memcpy (pipes[n][side].packets, pipes[i][side].packets,
-                pipes[i][side].n * sizeof pipes[i][side].packets[0]);
-        pipes[i][side].n = 0;
-      }
-    }
-    n++;
-  }
-  n = 0;
-  for (unsigned i = 0; i < QUESTIONS; i++) {
-    if (hopeless (&world.questions[i]))
-      world.questions[i].used = false;
-    if (!world.questions[i].used)
-      continue;
-    if (n != i) {
-      world.questions[n] = world.questions[i];
-      memset (&world.questions[i], 0, sizeof world.questions[i]);
-    }
-    n++;
-  }
-}
-
 void
 world_start (unsigned node)
 {
   struct node *n = &world.nodes[node];
   struct tl_event event = {.type = TL_EV_START};
+  char name[] = {node_name (node), '\0'};
   struct tl_core_config config = {.volume = "v",
-                                  .node = names[node],
+                                  .node = name,
                                   .size = SIZE,
                                   .arbiter =
                                       scenario->policy == TL_POLICY_ARBITER,
                                   .policy = scenario->policy,
+                                  .reads_local = scenario->reads_local,
+                                  .auto_promote = scenario->auto_promote,
+                                  .resync_rate = scenario->resync_rate,
                                   .deadline = DEADLINE,
                                   .kept = &kept[node],
                                   .kept_map = n->dirty_words,
@@ -421,146 +272,80 @@ world_start (unsigned node)
   world_step (node, &event);
 }
 
+/* The record that was being written is durable. */
+static void
+make_record (unsigned node)
+{
+  const struct tl_record *record = tl_core_pending (world.nodes[node].core);
+
+  if (record->view.number == 0)
+    owed_nothing (node); /* an operator gives it up */
+  records[node] = *record;
+  world.nodes[node].has_record = true;
+}
+
+/* OK: what the node is told; MADE: whether it is so.  (The directory may fail
+ * after the file was renamed.)
+ */
 void
-world_stored (unsigned node, bool ok)
+world_stored (unsigned node, bool ok, bool made)
 {
   struct node *n = &world.nodes[node];
   struct tl_event event = {.type = TL_EV_STORED,
                            .stored = {.ok = ok, .reason = "disk full"}};
 
   n->store_wanted = false;
-  if (ok) {
-    records[node] = *tl_core_pending (n->core);
-    n->has_record = true;
-  }
+  if (made)
+    make_record (node);
   world_step (node, &event);
 }
 
-/* What the node had sent and has not arrived is lost with it: that it arrives
- * first is another order of moves.
- */
 void
 world_crash (unsigned node, unsigned arg)
 {
   struct node *n = &world.nodes[node];
 
   touched |= 1u << node;
-  if (n->store_wanted && (arg & MADE)) {
-    records[node] = *tl_core_pending (n->core);
-    n->has_record = true;
+  if (n->store_wanted && (arg & MADE))
+    make_record (node);
+  if (arg & GONE) {
+    memset (&records[node], 0, sizeof records[node]);
+    n->has_record = false;
+    world.record_lost = true;
   }
-  for (unsigned i = 0; i < CONNS; i++)
-    if (world.conns[i].id != 0 && world.conns[i].open[node]) {
-      pipes[i][!node].n = 0;
-      world.conns[i].cut = false;
-      close_side (i, node);
-    }
-  for (unsigned i = 0; i < QUESTIONS; i++)
-    if (world.questions[i].used && world.questions[i].node == node) {
-      world.questions[i].asked = false;
-      if (world.questions[i].executed)
-        world.questions[i].used = false;
-    }
+  wire_crash (node);
+  arbiter_crash (node);
   for (unsigned i = 0; i < world.n_clients; i++)
     if (world.clients[i].node == node)
       world.clients[i].pending = false;
   tl_core_free (n->core);
   n->core = NULL;
   n->has_ram = arg & KEPT;
+  if (!n->has_ram)
+    owed_nothing (node);
   n->store_wanted = n->dial_wanted = n->waits = false;
   world.nodes[!node].fenced = false;
 }
 
+/* Another machine takes the place of the node. */
 void
-world_dial (unsigned node)
+world_replace (unsigned node)
 {
-  struct tl_event event = {.type = TL_EV_CONNECTED};
-  unsigned conn = 0;
-  struct conn *c;
-
-  world.nodes[node].dial_wanted = false;
-  while (world.conns[conn].id != 0)
-    conn++;
-  c = &world.conns[conn];
-  c->id = ++world.next_conn;
-  c->open[0] = c->open[1] = true;
-  c->cut = false;
-  event.connected.id = c->id;
-  event.connected.dialled = false;
-  world_step (!node, &event);
-  event.connected.dialled = true;
-  world_step (node, &event);
+  if (world.nodes[node].core != NULL)
+    world_crash (node, GONE);
+  memset (&records[node], 0, sizeof records[node]);
+  world.nodes[node].has_record = world.nodes[node].has_ram = false;
+  world.nodes[node].replaced = true;
+  owed_nothing (node);
+  touched |= 1u << node;
 }
 
-/* The next frame, and that no other follows for the moment: a batch of several
- * is the same as that the acknowledgements between are lost or late.
- */
+/* Ends a move: equal states are equal bytes. */
 void
-world_deliver (unsigned node, unsigned conn)
+world_tidy (void)
 {
-  static struct packet p;
-  struct pipe *pipe = &pipes[conn][node];
-  struct tl_event event = {.type = TL_EV_FRAME};
-  uint32_t id = world.conns[conn].id;
-
-  p = pipe->packets[0];
-  memmove (&pipe->packets[0], &pipe->packets[1],
-           --pipe->n * sizeof pipe->packets[0]);
-  if (p.end) {
-    event.type = TL_EV_CLOSED;
-    event.closed.id = id;
-    event.closed.reason = "connection lost";
-    close_side (conn, node);
-    world_step (node, &event);
-    return;
-  }
-  event.frame.id = id;
-  event.frame.frame = &p.frame;
-  event.frame.payload = p.small;
-  arriving = &p;
-  world_step (node, &event);
-  event = (struct tl_event){.type = TL_EV_BATCH_END};
-  world_step (node, &event);
-}
-
-void
-world_execute (unsigned question)
-{
-  struct question *q = &world.questions[question];
-  const struct tl_view *stands = &world.arbiter_view;
-  bool match = q->create ? stands->number == 0
-                         : tl_view_equal (&q->before, stands) &&
-                               tl_uuid_equal (&q->uuid, &world.arbiter_uuid);
-
-  q->executed = true;
-  q->known = stands->number != 0;
-  q->result = match ? TL_ANSWER_DONE : TL_ANSWER_LOST;
-  if (match) {
-    world.arbiter_uuid = q->uuid;
-    world.arbiter_view = q->after;
-  } else {
-    q->uuid = world.arbiter_uuid;
-    q->found = *stands;
-  }
-  if (!q->asked)
-    q->used = false;
-}
-
-void
-world_answer (unsigned question, bool unknown)
-{
-  struct question *q = &world.questions[question];
-  struct tl_event event = {.type = TL_EV_ANSWER};
-
-  event.answer.result = unknown ? TL_ANSWER_UNKNOWN : q->result;
-  event.answer.reason = "no answer";
-  event.answer.known = q->known;
-  event.answer.uuid = q->uuid;
-  event.answer.view = q->found;
-  q->asked = false;
-  if (q->executed)
-    q->used = false;
-  world_step (q->node, &event);
+  wire_tidy ();
+  arbiter_tidy ();
 }
 
 void
@@ -592,7 +377,7 @@ world_request (unsigned node, enum tl_op op, unsigned block)
   r->node = (uint8_t)node;
   r->block = (uint8_t)block;
   r->floor = world.floor[block];
-  if (op == TL_OP_WRITE)
+  if (op != TL_OP_READ)
     r->tag = ++world.tag;
   world_step (node, &event);
 }
