@@ -212,8 +212,8 @@ make_absolute (char path[CONTROL_PATH_SIZE])
 {
   char *absolute = realpath (path, NULL);
 
-  if (absolute && strlen (absolute) < CONTROL_PATH_SIZE)
-    strcpy (path, absolute);
+  if (absolute)
+    snprintf (path, CONTROL_PATH_SIZE, "%s", absolute);
   free (absolute);
 }
 

@@ -28,10 +28,7 @@ copy (char *to, size_t size, const json_t *object, const char *key)
 {
   const char *text = json_string_value (json_object_get (object, key));
 
-  if (!text || strlen (text) >= size)
-    return false;
-  strcpy (to, text);
-  return true;
+  return text && snprintf (to, size, "%s", text) < (int)size;
 }
 
 bool
