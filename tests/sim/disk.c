@@ -44,7 +44,9 @@ disk_store (struct sim *sim, struct node *node)
 
   if (node->disk_slow_until > sim->now) {
     sim_count (sim, T_RECORDS_SLOW);
-    delay += rng_below (rng, 2 * sim->deadline);
+    delay +=
+        rng_below (rng, rng_percent (rng, 30) ? 2 * sim->deadline + 2500 * MS
+                                              : 2 * sim->deadline);
   }
   sim_at (sim, sim->now + delay, K_STORED, node, !bad, 0);
   schedule_notice (sim, node);
@@ -117,8 +119,14 @@ disk_load (struct sim *sim, struct node *node)
   const struct node *other = node_other (sim, node);
   char error[256];
 
-  if (!node->misplaced || !other->has_record)
+  if (!node->misplaced || !other->has_record) {
+    if (node->has_record &&
+        !tl_record_check (&node->record, "slog0", node->name, sim->size, error,
+                          sizeof error))
+      sim_violate (sim, "%s does not start with its own record: %s", node->name,
+                   error);
     return true;
+  }
   node->misplaced = false;
   sim_count (sim, T_RECORDS_MISPLACED);
   if (tl_record_check (&other->record, "slog0", node->name, sim->size, error,

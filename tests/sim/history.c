@@ -114,7 +114,7 @@ history_of (struct sim *sim, struct node *node)
   return &sim->oracle.histories[known ? known->history : 0];
 }
 
-/* NODE has made a step.  A primary that thereby goes on alone, in a history of
+/* NODE makes a step.  A primary that thereby goes on alone, in a history of
  * its own, takes along what it wrote meanwhile.
  */
 void

@@ -226,6 +226,8 @@ node_step (struct sim *sim, struct node *node, struct tl_event *event)
   sim->steps++;
   node->status_valid = false;
   tl_core_step (node->core, event, &sim->update);
+  if (sim->forks)
+    history_enter (sim, node);
   if (node->doomed) {
     die_halfway (sim, node, event);
     return;
@@ -273,6 +275,10 @@ node_status (struct sim *sim, struct node *node)
   if (!node->status_valid) {
     tl_core_status (node->core, sim->now + node->clock, &node->status);
     node->status_valid = true;
+    if (node->status.changed != tl_core_changed (node->core))
+      sim_violate (sim, "%s shows a change of %llu at %llu", node->name,
+                   (unsigned long long)tl_core_changed (node->core),
+                   (unsigned long long)node->status.changed);
   }
   return &node->status;
 }

@@ -406,8 +406,6 @@ oracle_after_step (struct sim *sim, struct node *node)
     }
   }
   check_deadline (sim, node);
-  if (sim->forks)
-    history_enter (sim, node);
 
   /* Asking again is of no use where nothing has changed that status shows. */
   if (!node->admits && !changed_something (&sim->update) &&

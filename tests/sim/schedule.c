@@ -161,6 +161,8 @@ schedule_notice (struct sim *sim, struct node *node)
 void
 schedule_strike (struct sim *sim, struct node *node)
 {
+  struct node *other = node_other (sim, node);
+
   if (sim->schedule.stage != HEAL_NO || !node->alive)
     return;
   sim_count (sim, T_AIMED);
@@ -169,7 +171,7 @@ schedule_strike (struct sim *sim, struct node *node)
     lose (sim, node, rng_percent (&sim->rng, 20));
     break;
   case 1:
-    lose (sim, node_other (sim, node), rng_percent (&sim->rng, 20));
+    lose (sim, other, rng_percent (&sim->rng, 20));
     break;
   case 2:
     network_cut (sim, rng_percent (&sim->rng, 50) ? -1 : node->index);
@@ -178,7 +180,7 @@ schedule_strike (struct sim *sim, struct node *node)
     fault_link (sim, (unsigned)rng_between (&sim->rng, 1, 3));
     break;
   case 4:
-    fault_disk (sim, node);
+    fault_disk (sim, rng_percent (&sim->rng, 50) ? node : other);
     break;
   case 5:
     fault_halt (sim, node);

@@ -142,6 +142,35 @@ change_welcome (struct sim *sim, struct strange *given)
 
 /* ---- Views ---- */
 
+/* May a view be put to this node that it is bound to refuse at once? */
+static bool
+settled (struct sim *sim, struct node *to)
+{
+  const struct tl_status *status = node_status (sim, to);
+
+  return !to->storing && !to->asking && status->trouble[0] == '\0' &&
+         status->view.number != 0;
+}
+
+/* Ask a complete member to agree that the peer goes on without it. */
+static bool
+propose (struct sim *sim, struct node *to, struct strange *given)
+{
+  const struct tl_status *status = node_status (sim, to);
+  struct tl_view view;
+
+  if (!settled (sim, to) || !node_member (to) ||
+      status->disk <= TL_DISK_OUTDATED)
+    return false;
+  tl_view_next (&view, &status->view, rng_next (&sim->rng) | 1,
+                node_other (sim, to)->name, NULL);
+  given->frame.type = TL_VIEW;
+  given->frame.flags = TL_PROPOSE;
+  small (given, tl_view_encode (&status->uuid, &view, changed));
+  given->refused = true;
+  return true;
+}
+
 /* Make it a view that cannot be this node's.  False where chance picked what
  * this node, as it stands, could not know to be wrong.
  */
@@ -151,10 +180,9 @@ false_view (struct sim *sim, struct node *to, struct strange *given,
 {
   const struct tl_status *status = node_status (sim, to);
 
-  if (given->frame.type == TL_VIEW_ACK || to->storing || to->asking ||
-      status->trouble[0] != '\0' || status->view.number == 0)
+  if (given->frame.type == TL_VIEW_ACK || !settled (sim, to))
     return false;
-  switch (rng_below (&sim->rng, 5)) {
+  switch (rng_below (&sim->rng, 4)) {
   case 0:
     uuid->bytes[0] ^= 1;
     return true;
@@ -166,15 +194,9 @@ false_view (struct sim *sim, struct node *to, struct strange *given,
   case 2:
     given->frame.flags |= TL_CREATE;
     return true;
-  case 3:
+  default:
     given->frame.flags |= TL_CREATE | TL_PROPOSE;
     return true;
-  default:
-    tl_view_next (view, &status->view, rng_next (&sim->rng) | 1,
-                  node_other (sim, to)->name, NULL);
-    given->frame.flags = TL_PROPOSE;
-    return given->frame.type == TL_VIEW && node_member (to) &&
-           status->disk > TL_DISK_OUTDATED;
   }
 }
 
@@ -418,7 +440,8 @@ stranger_change (struct sim *sim, struct node *to, struct strange *given)
     break;
   case TL_PING:
   case TL_PONG:
-    again (sim, given);
+    if (!propose (sim, to, given))
+      again (sim, given);
     break;
   default:
     change_sequenced (sim, to, given);
