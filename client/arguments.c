@@ -53,8 +53,7 @@ static const struct {
                           "(60)",
                           false, false},
     [OPTION_FOREGROUND] = {"foreground", NULL,
-                           "stay, as a unit of systemd for example", false,
-                           false},
+                           "stay, and log to standard error", false, false},
 };
 
 #define BIT(option) (1u << OPTION_##option)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -322,6 +323,7 @@ agent_run (struct agent *agent)
   char error[512];
   int status;
 
+  signal (SIGPIPE, SIG_IGN);
   agent->content.pid = getpid ();
   if (!agent->foreground)
     openlog ("twinlog", LOG_PID, LOG_DAEMON);
