@@ -168,6 +168,7 @@ struct strange {
   struct tl_frame frame;
   const unsigned char *payload;
   unsigned times;
+  bool changed;
   bool refused; /* it must be */
 };
 

@@ -406,6 +406,7 @@ stranger_change (struct sim *sim, struct node *to, struct strange *given)
   if (chance == 0 ||
       rng_below (&sim->rng, 1000) >= chance * weight (&given->frame))
     return false;
+  given->changed = true;
   sim_count (sim, T_STRANGE);
   TRACE (sim, "fault: the next frame is not what it should be");
   if (rng_percent (&sim->rng, 10)) {

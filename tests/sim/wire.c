@@ -150,7 +150,8 @@ deliver (struct sim *sim, struct node *node, const struct end *end,
   event.frame.id = end->id;
   event.frame.frame = frame;
   event.frame.payload = frame->payload ? given->payload : NULL;
-  if (frame->session != 0 && frame->view == node->stored_number)
+  if (frame->session != 0 && frame->view == node->stored_number &&
+      !given->changed)
     node->connected_view = node->stored_id;
   node_step (sim, node, &event);
 }
