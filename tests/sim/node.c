@@ -82,7 +82,7 @@ node_start (struct sim *sim, struct node *node)
   struct tl_event event = {.type = TL_EV_START};
 
   node_step (sim, node, &event);
-  operators_create_anew (sim, node);
+  create_anew (sim, node);
 }
 
 /* The node is gone from one moment to the next. */

@@ -15,19 +15,6 @@ operators_send (struct sim *sim, struct node *node, enum tl_command cmd,
   sim_at (sim, sim->now + delay, K_COMMAND, node, (uint64_t)cmd, flags);
 }
 
-/* A create that would be foolish in earnest: every record of the volume is
- * lost.  It may be tried where the other node still has RAM that says so.
- */
-static bool
-would_lose (struct sim *sim, const struct node *node)
-{
-  const struct node *other = &sim->nodes[!node->index];
-
-  return schedule_newest (sim)->number == 0 &&
-         !(sim->ram_kept && other->alive && other->kept.data == TL_COMPLETE &&
-           node_connected (sim, &sim->nodes[node->index]));
-}
-
 /* A command reaches the control socket of NODE. */
 void
 operators_command (struct sim *sim, struct node *node, enum tl_command command,
@@ -40,7 +27,7 @@ operators_command (struct sim *sim, struct node *node, enum tl_command command,
       sim->schedule.stage != HEAL_NO)
     return;
   if (command == TL_CMD_CREATE && sim->schedule.created &&
-      would_lose (sim, node))
+      create_would_lose (sim, node))
     return;
 
   /* Time has passed: is the assertion still true?  Where the protection is
@@ -201,44 +188,6 @@ fence_and_send (struct sim *sim, struct node *node, enum tl_command command)
                   rng_below (&sim->rng, 50 * MS));
 }
 
-/* NODE has started and knows no volume: an operator creates it anew. */
-void
-operators_create_anew (struct sim *sim, struct node *node)
-{
-  if (sim->schedule.stage == HEAL_NO && sim->schedule.created &&
-      !node->has_record && rng_percent (&sim->rng, 40))
-    operators_send (sim, node, TL_CMD_CREATE, 0,
-                    rng_below (&sim->rng, sim->deadline));
-}
-
-static void
-create (struct sim *sim)
-{
-  struct schedule *schedule = &sim->schedule;
-  struct node *node = &sim->nodes[schedule->creator];
-  struct node *other = node_other (sim, node);
-
-  if (!node->alive)
-    return;
-  if (node_status (sim, node)->view.number != 0 ||
-      (other->alive && node_status (sim, other)->view.number != 0)) {
-    schedule->created = true;
-    schedule->created_at = sim->now;
-    return;
-  }
-  if (schedule->alone)
-    operators_send (sim, node, TL_CMD_CREATE, TL_ALONE, 0);
-  else if (node_connected (sim, node) || rng_percent (&sim->rng, 5)) {
-    operators_send (sim, node, TL_CMD_CREATE, 0, 0);
-
-    /* Two operators have the same idea. */
-    if (node_connected (sim, node) && node_connected (sim, other) &&
-        rng_percent (&sim->rng, 5))
-      operators_send (sim, other, TL_CMD_CREATE, 0,
-                      rng_below (&sim->rng, 2 * MS));
-  }
-}
-
 /* No node is primary: make NODE it. */
 static void
 promote (struct sim *sim, struct node *node)
@@ -331,7 +280,7 @@ operators_manage (struct sim *sim)
   if (sim->violated)
     return;
   if (!sim->schedule.created) {
-    create (sim);
+    create_volume (sim);
     return;
   }
   if (node_primary (sim, a) || node_primary (sim, b)) {

@@ -212,6 +212,8 @@ void oracle_invoke (struct sim *sim, struct op *op);
 void oracle_done (struct sim *sim, struct op *op);
 void oracle_check_claims (struct sim *sim);
 void oracle_after_step (struct sim *sim, struct node *node);
+/* promotion.c: the node has become primary. */
+void oracle_promoted (struct sim *sim, struct node *node);
 
 /* history.c: see there */
 void history_reset (struct sim *sim);
@@ -286,13 +288,17 @@ void operators_command (struct sim *sim, struct node *node,
 /* The node answers a command. */
 void operators_reply (struct sim *sim, struct node *node, uint64_t token,
                       int status, const char *text);
-void operators_create_anew (struct sim *sim, struct node *node);
 void operators_check (struct sim *sim);
 bool operators_wait (const struct sim *sim);
 /* Nobody answers its commands any more. */
 void operators_node_died (struct sim *sim, struct node *node);
 void operators_manage (struct sim *sim);
 void operators_meddle (struct sim *sim);
+
+/* create.c: see there */
+void create_volume (struct sim *sim);
+void create_anew (struct sim *sim, struct node *node);
+bool create_would_lose (struct sim *sim, struct node *node);
 
 /* reconcile.c: see there */
 void reconcile (struct sim *sim);
