@@ -152,7 +152,7 @@ main (int argc, char **argv)
     return 2;
   }
   signal (SIGCHLD, SIG_IGN);
-  setenv ("PATH", "/usr/sbin:/usr/bin", 1);
+  setenv ("PATH", "/usr/bin", 1);
   setenv ("HOME", "/root", 1);
   listening = listen_on ((in_port_t)atoi (argv[1]));
   console = fopen (argv[2], "we");

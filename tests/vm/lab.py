@@ -22,7 +22,7 @@ from machines import Lab
 
 CACHE = os.environ['TWINLOG_VM_CACHE']
 CURRENT = os.path.join(CACHE, 'lab')  # leads to the directory of the lab
-END = b'\033]twinlog:end\007'         # said by guest/usr/sbin/console
+END = b'\033]twinlog:end\007'         # said by guest/usr/bin/console
 LEAVE = b'\x1d'                       # Ctrl-]
 CTRL_D = b'\x04'
 ENDED, LEFT, DIED = range(3)

@@ -76,18 +76,18 @@ def detach(machine):
     machine.run(f'nbd-client -d {DEVICE}')
 
 
-def create_pool(machine, log=DEVICE):
-    """The pool, with LOG as its log device, and a file system in it."""
+def create_pool(machine):
+    """The pool, with the volume as its log device, and a file system."""
     machine.run('zpool create -o cachefile=none -o ashift=12 tank /dev/vda1'
-                f' log {log}')
+                f' log {DEVICE}', 120)
     machine.run('zfs create tank/data')
 
 
-def import_pool(machine, log=DEVICE):
+def import_pool(machine):
     """After the other machine died: never with -m, which does without a log.
     """
-    machine.run(f'zpool import -f -o cachefile=none -d /dev/vda1 -d {log}'
-                ' tank', 120)
+    machine.run('zpool import -f -o cachefile=none -d /dev/vda1'
+                f' -d {DEVICE} tank', 120)
 
 
 def fail_over(survivor):
@@ -101,6 +101,11 @@ def pool_is_healthy(machine):
     return machine.text('zpool list -H -o health tank') == 'ONLINE'
 
 
+def log_writes(machine):
+    """How many writes the kernel has sent to the volume so far."""
+    return int(machine.text('cat /sys/block/nbd0/stat').split()[4])
+
+
 # ---- Records ----
 
 def received(machine):
@@ -112,6 +117,13 @@ def received(machine):
 
 def acknowledged(machine):
     return sum(line.startswith(b'done ') for line in received(machine))
+
+
+def longest_stall(machine):
+    """The longest time, in seconds, in which MACHINE acknowledged nothing."""
+    times = [int(line.split()[3]) for line in received(machine)
+             if line.startswith(b'done ')]
+    return max(b - a for a, b in zip(times, times[1:])) / 1e6
 
 
 def start_writer(machine, prefix, threads=2):

@@ -45,7 +45,7 @@ def check_device(machine):
 
 def check_detach(machine):
     """Not while somebody uses it, unless that is said."""
-    machine.run(f'mke2fs -F {NAME} && mount -t ext4 {NAME} /mnt')
+    machine.run(f'mke2fs -F -b 4096 {NAME} && mount -t ext4 {NAME} /mnt')
     contains(detach(machine, expect=REFUSED), ['in use', 'mounted'],
              'detach of a mounted device')
     machine.run('umount /mnt')

@@ -7,11 +7,6 @@ from machines import Lab
 from pair import check, equal
 
 
-def log_writes(machine):
-    """How many writes went to the log device so far."""
-    return int(machine.text('cat /sys/block/nbd0/stat').split()[4])
-
-
 def test_nbd_client():
     lab = Lab().start()
     storage.create_pair(lab)
@@ -24,11 +19,11 @@ def test_nbd_client():
     storage.create_pool(lab.a)
     check(storage.pool_is_healthy(lab.a), 'the pool is healthy')
 
-    before = log_writes(lab.a)
+    before = storage.log_writes(lab.a)
     lab.a.run('fio --name=log --directory=/tank/data --rw=randwrite --bs=4k'
               ' --size=4m --io_size=1m --fsync=1 --verify=crc32c', 120)
-    check(log_writes(lab.a) - before >= 256,
-          f'{log_writes(lab.a) - before} writes reached the log device')
+    check(storage.log_writes(lab.a) - before >= 256,
+          f'{storage.log_writes(lab.a) - before} writes reached the log device')
 
     lab.a.run('zpool export tank', 120)
     storage.detach(lab.a)

@@ -33,11 +33,13 @@ copy_libraries() {
 # make_root BASE OUT: everything but our own programs.
 make_root() {
   local unpacked=$1/unpacked out=$2 dir name files=()
-  mkdir -p "$out"/usr/{bin,sbin,lib64} "$out$LIBRARIES/nbdkit" \
+  mkdir -p "$out"/usr/{bin,lib64} "$out$LIBRARIES/nbdkit" \
     "$out"/{dev,etc,mnt,proc,root,run,sys,tmp,var/lib/twinlog,var/log}
-  for dir in bin sbin lib lib64; do
+  for dir in bin lib lib64; do
     ln -s "usr/$dir" "$out/$dir"
   done
+  ln -s usr/bin "$out/sbin"
+  ln -s bin "$out/usr/sbin"
   cp -r "$1/modules/lib/modules" "$out/lib"
   cp "$unpacked/bin/busybox" "$out/bin"
   for name in $("$unpacked/bin/busybox" --list); do
