@@ -1,11 +1,12 @@
 """Faults of the network one upon the other, undone in another order, round
 after round: packets late, lost, out of order, lost one way, the cable pulled, a
-slow cable, connections killed, the partner standing still.  Where there is an
-arbiter the other node tries to take over meanwhile.  The clients of both nodes
+slow cable, connections killed, the partner standing still, either node killed
+and started again, its RAM kept or, of the partner, lost.  Where there is an
+arbiter the other node takes over meanwhile where it can, told to or by itself.  The clients of both nodes
 make one history, no request waits beyond the deadline and a second, and after
 each round the pair is whole again without help.
 
-TWINLOG_ROUNDS: how many (6), half of them without an arbiter.
+TWINLOG_ROUNDS: how many (9), a third of them without an arbiter.
 TWINLOG_SEED: of the random numbers.
 """
 
@@ -22,8 +23,9 @@ from packets import BadNetwork, requires_packets
 from rounds import check_history
 from test_half_open import ALL, Filter, some
 from test_partition import handicap
+from test_proxy import forget_ram
 
-ROUNDS = int(os.environ.get('TWINLOG_ROUNDS', '6'))
+ROUNDS = int(os.environ.get('TWINLOG_ROUNDS', '9'))
 SEED = int(os.environ.get('TWINLOG_SEED', str(random.randrange(1 << 31))))
 
 
@@ -32,9 +34,10 @@ class Swizzle(Load):
     undoes it.
     """
 
-    def __init__(self, chance, arbiter):
+    def __init__(self, chance, **parameters):
         self.slow = None
-        super().__init__(self.prepare, arbiter=arbiter)
+        super().__init__(self.prepare, store=pair.make_directory('/dev/shm'),
+                         **parameters)
         self.chance = chance
         self.network = BadNetwork(self.both, chance.randrange(1 << 31))
         self.filters = [Filter(self.both, node) for node in self.both.nodes]
@@ -62,22 +65,24 @@ class Swizzle(Load):
         while time.monotonic() < end and not until():
             step = time.monotonic() + 0.01
             client.work(lambda: time.monotonic() > step, refill=no_rest())
+            if not client.alive():
+                time.sleep(0.01)
             for old in self.old:
-                old.work(lambda: True, refill=False)
                 old.handle.poll(0)
 
     def work_until(self, condition, what, seconds):
-        looked = 0.0
+        looked, value = 0.0, None
 
         def reached():
-            nonlocal looked
+            nonlocal looked, value
             if time.monotonic() < looked + 0.05:
                 return False
             looked = time.monotonic()
-            return condition()
-        end = time.monotonic() + seconds
+            value = condition()
+            return value
         self.work(seconds, reached)
-        pair.check(time.monotonic() < end, f'not within {seconds} s: {what}')
+        pair.check(value, f'not within {seconds} s: {what}')
+        return value
 
     # ---- Faults ----
 
@@ -111,8 +116,24 @@ class Swizzle(Load):
         other.pause()
         return other.resume
 
+    def partner_killed(self):
+        other = self.both.other(self.primary)
+        other.kill()
+        if self.chance.random() < 0.5:
+            forget_ram(other)
+        return other.spawn
+
+    def primary_killed(self):
+        """What it had sent may be under way yet."""
+        killed = self.primary
+        killed.kill()
+        self.client.work(lambda: not self.client.alive())
+        return killed.spawn
+
     FAULTS = (bad_packets, bad_packets, one_way, cable_down, slow_cable,
-              killed_connections, partner_stands_still)
+              killed_connections, partner_stands_still, partner_killed,
+              primary_killed)
+    HELPLESS = (partner_stands_still, partner_killed)  # takes nothing over
 
     # ---- A round ----
 
@@ -135,12 +156,17 @@ class Swizzle(Load):
         self.work(seconds + 60, lambda: not thread.is_alive())
         thread.join()
         if done.is_set():
-            self.taken_over += 1
+            self.change_to(other)
+
+    def change_to(self, primary):
+        """The client is that of PRIMARY from now on."""
+        self.taken_over += primary is not self.primary
+        self.primary = primary
+        if self.client.alive():
             self.old.append(self.client)
-            self.primary = other
-            self.client = self.longest.watch(
-                Client(other, self.history, seed=self.chance.random()))
-            self.failed = 0
+        self.client = self.longest.watch(
+            Client(self.primary, self.history, seed=self.chance.random()))
+        self.failed = 0
 
     def round(self):
         chance = self.chance
@@ -151,11 +177,15 @@ class Swizzle(Load):
         # Each kind once: what undoes one would undo the other too.
         faults = list(dict.fromkeys(chance.sample(self.FAULTS,
                                                   chance.randint(1, 3))))
+        if Swizzle.partner_killed in faults:  # the only copy is served
+            faults = [fault for fault in faults if fault not in (
+                Swizzle.primary_killed, Swizzle.partner_stands_still)]
         undo = []
         for fault in faults:
             undo.append(fault(self))
             self.work(chance.uniform(0, DEADLINE / 2))
-        if slow and Swizzle.partner_stands_still not in faults:
+        if slow and not set(self.HELPLESS) & set(faults) \
+                and 'auto_promote' not in self.both.a.parameters:
             self.take_over(2 * DEADLINE)
         else:
             self.work(chance.uniform(0, 2 * DEADLINE))
@@ -167,12 +197,22 @@ class Swizzle(Load):
             os.unlink(slow)
         self.healed(', '.join(fault.__name__ for fault in faults))
 
+    def serving(self):
+        """The node that serves, with two copies; None while there is none."""
+        for node in self.both.nodes:
+            status = node.status()
+            if status and status['role'] == 'Primary' \
+                    and status['connection-state'] == 'Connected' \
+                    and status['copies'] == 2 and not status['suspended']:
+                return node
+        return None
+
     def healed(self, what):
-        def whole():
-            status = self.primary.status()
-            return status['role'] == 'Primary' and status['copies'] == 2 \
-                and not status['suspended']
-        self.work_until(whole, f'whole again after {what}', 40)
+        primary = self.work_until(self.serving, f'whole again after {what}',
+                                  40)
+        if primary is not self.primary or not self.client.alive():
+            self.change_to(primary)
+            self.work(0.05)
         self.client.drain()
         for old in self.old:
             old.drain()
@@ -186,8 +226,8 @@ class Swizzle(Load):
                    f'{what}: a request took {longest:.2f} s')
 
 
-def run_rounds(arbiter, rounds, seed):
-    swizzle = Swizzle(random.Random(seed), arbiter)
+def run_rounds(rounds, seed, **parameters):
+    swizzle = Swizzle(random.Random(seed), **parameters)
     for _ in range(rounds):
         swizzle.round()
     print(f'  {rounds} rounds, acknowledged {swizzle.history.acknowledged},'
@@ -195,11 +235,15 @@ def run_rounds(arbiter, rounds, seed):
 
 
 def test_without_arbiter():
-    run_rounds(False, ROUNDS // 2, SEED)
+    run_rounds(ROUNDS // 3, SEED, arbiter=False)
 
 
 def test_with_arbiter():
-    run_rounds(True, ROUNDS - ROUNDS // 2, SEED + 1)
+    run_rounds(ROUNDS // 3, SEED + 1)
+
+
+def test_auto_promote():
+    run_rounds(ROUNDS // 3, SEED + 2, auto_promote='on')
 
 
 if __name__ == '__main__':
@@ -207,4 +251,4 @@ if __name__ == '__main__':
     requires_packets()
     pair.requires_program('nft')
     print(f'  seed {SEED}', flush=True)
-    pair.main(test_without_arbiter, test_with_arbiter)
+    pair.main(test_without_arbiter, test_with_arbiter, test_auto_promote)
