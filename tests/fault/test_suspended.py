@@ -318,9 +318,57 @@ def test_promotion():
         both.stop()
 
 
+def test_switchover():
+    """Either node stops while the role is handed over, and the other one is
+    asked to be promoted: one of them serves in the end.
+    """
+    for name, count in [('a', count) for count in range(len(STEPS))] \
+            + [('b', count) for count in range(2)]:  # it is only told
+        both = SuspendedPair().create()
+        node = both.a if name == 'a' else both.b
+        other = both.other(node)
+        history = History(BLOCKS)
+        client = Client(both.a, history)
+        work_for(client, 0.1)
+        client.close()
+        pair.wait_for(lambda: both.a.get('clients') == 0, 'the client left')
+        suspend_at(node, STEPS[0])
+        answers = []
+        switchover = threading.Thread(target=lambda: answers.append(
+            both.a.twinlog('switchover').returncode))
+        switchover.start()
+        step(node, count,
+             lambda condition, what: pair.wait_for(condition, what))
+        other.wait(DEADLINE + 5, connection_state='Connecting')
+        promoted = other.twinlog('promote').returncode
+        if promoted == pair.DONE:
+            client = Client(other, history, seed=1)
+            work_for(client, 0.1)
+            client.close()
+        node.resume()
+        switchover.join(30)
+        primary = pair.wait_for(lambda: serving(both), 'one serves', 20)
+        client = Client(primary, history, seed=2)
+        work_for(client, 0.1)
+        whole(both, primary, client, history)
+        print(f'  {name} at step {count}: switchover {answers[0]}, promote of'
+              f' {other.name} {promoted}, {primary.name} serves', flush=True)
+        both.stop()
+
+
+def serving(both):
+    """The node that serves, with two copies; None while there is none."""
+    for node in both.nodes:
+        status = node.status()
+        if status['role'] == 'Primary' and status['copies'] == 2 \
+                and status['connection-state'] == 'Connected':
+            return node
+    return None
+
+
 if __name__ == '__main__':
     if not os.path.exists(LIBRARY):
         pair.skip('libtwinlog-stop.so was not built')
     print(f'  seed {SEED}', flush=True)
     pair.main(test_at_each_place, test_under_load, test_partner,
-              test_primary_goes_on, test_promotion)
+              test_primary_goes_on, test_promotion, test_switchover)

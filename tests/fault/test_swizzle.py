@@ -2,9 +2,9 @@
 after round: packets late, lost, out of order, lost one way, the cable pulled, a
 slow cable, connections killed, the partner standing still, either node killed
 and started again, its RAM kept or, of the partner, lost.  Where there is an
-arbiter the other node takes over meanwhile where it can, told to or by itself.  The clients of both nodes
-make one history, no request waits beyond the deadline and a second, and after
-each round the pair is whole again without help.
+arbiter the other node takes over meanwhile where it can, told to or by itself.
+The clients of both nodes make one history, no request waits beyond the deadline
+and a second, and after each round the pair is whole again without help.
 
 TWINLOG_ROUNDS: how many (9), a third of them without an arbiter.
 TWINLOG_SEED: of the random numbers.
