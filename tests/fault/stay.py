@@ -349,7 +349,8 @@ class Stay:
         self.at_rest()
         print(f'  {number}: {self.setup()}, {fault.__name__},'
               f' {before.name} to {self.primary.name},'
-              f' {time.monotonic() - began:.1f} s', flush=True)
+              f' {time.monotonic() - began:.1f} s, longest request so far'
+              f' {self.client.longest:.2f} s', flush=True)
 
     def setup(self):
         return ' '.join((['auto-promote'] if self.automatic else
