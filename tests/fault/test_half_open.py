@@ -1,6 +1,6 @@
 """Connections that look alive and are not: packets that arrive in one direction
-only, a machine that is gone without a word, or back before anybody noticed, and
-a link too slow for what is written.  No request waits beyond the deadline and a
+only, or only while they are small, a machine that is gone without a word, or
+back before anybody noticed, and a link too slow for what is written.  No request waits beyond the deadline and a
 second, nothing that was acknowledged is lost, and the pair finds together
 again by itself.
 """
@@ -16,6 +16,7 @@ from rounds import check_history, work_for, work_until
 POLICIES = ((True, 'arbiter'), (False, 'error'))
 ALL = 'meta l4proto tcp'
 RESETS = 'tcp flags & rst == rst'
+LARGE = f'{ALL} meta length > 1000'
 
 
 def some(percent):
@@ -172,6 +173,19 @@ def test_primary_gone():
         both.stop()
 
 
+def test_large_packets_lost():
+    """Heartbeats and handshakes pass, what is written does not."""
+    for arbiter, policy in POLICIES:
+        load = FilteredLoad(arbiter=arbiter)
+        load.drop(LARGE)
+        load.left_behind(arbiter)
+        work_for(load.client, 4 * DEADLINE)
+        if arbiter:
+            pair.equal(load.client.failed, 0, 'failed requests')
+        load.drop()
+        load.end(f'large packets lost, {policy}')
+
+
 def test_too_slow():
     """1 Mbit/s: what is in flight takes longer than the deadline."""
     for arbiter, policy in POLICIES:
@@ -189,4 +203,5 @@ if __name__ == '__main__':
     requires_network()
     pair.requires_program('nft')
     pair.main(test_one_way, test_partner_gone, test_partner_gone_while_idle,
-              test_partner_back_unnoticed, test_primary_gone, test_too_slow)
+              test_partner_back_unnoticed, test_primary_gone,
+              test_large_packets_lost, test_too_slow)
