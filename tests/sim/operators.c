@@ -241,6 +241,11 @@ move (struct sim *sim, struct node *primary)
 
   if (!node_connected (sim, primary) || !other->alive)
     return;
+  /* At times what the move depends on fails meanwhile. */
+  if (rng_percent (&sim->rng, 10))
+    fault_disk (sim, rng_percent (&sim->rng, 50) ? primary : other);
+  if (rng_percent (&sim->rng, 10))
+    fault_arbiter (sim);
   if (rng_percent (&sim->rng, 50)) {
     unsigned flags = rng_percent (&sim->rng, 50) ? TL_DISCONNECT : 0;
 
@@ -356,6 +361,10 @@ operators_meddle (struct sim *sim)
   if (choices[pick].command == TL_CMD_CREATE &&
       sim->now < sim->schedule.created_at + 2 * sim->deadline)
     return;
-  operators_send (sim, node, choices[pick].command, choices[pick].flags,
-                  rng_below (&sim->rng, 10 * MS));
+
+  uint64_t delay = rng_below (&sim->rng, 10 * MS);
+
+  operators_send (sim, node, choices[pick].command, choices[pick].flags, delay);
+  if (choices[pick].command == TL_CMD_VERIFY)
+    operators_send (sim, node, TL_CMD_VERIFY, 0, delay); /* he is impatient */
 }
