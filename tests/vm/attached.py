@@ -8,6 +8,7 @@ from pair import DONE, equal
 from storage import VOLUME, twinlog
 
 NAME = f'/dev/disk/by-id/twinlog-{VOLUME}'
+SIZE = '96M'  # a log device has 64 MiB at least
 SYSLOG = '/var/log/syslog'
 
 
@@ -62,6 +63,7 @@ def kernel_is_quiet(machine):
 def create_kept_pair(lab, **parameters):
     """A pair whose RAM outlives nbdkit.  The short deadline shortens the
     kernel's time-out, and so what a request in flight waits."""
-    parameters = {'deadline': 1, 'store': '/dev/shm/slog0', **parameters}
+    parameters = {'size': SIZE, 'deadline': 1, 'store': '/dev/shm/slog0',
+                  **parameters}
     storage.create_pair(lab, **parameters)
     return parameters

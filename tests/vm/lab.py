@@ -34,7 +34,7 @@ The pool tank is on machine a, with its log on the volume {storage.VOLUME}.
   shell a | shell b    a shell in that machine; its end leads back here,
                        Ctrl-] leaves it as it is
   cut a                cut the power of a, and b can take over; there:
-      twinlog status
+      twinlog wait --for Connecting --timeout 10
       twinlog promote --fenced
       nbd-client -unix {storage.SOCKET} {storage.DEVICE} -timeout 10
       zpool import -f -o cachefile=none -d /dev/vda1 -d {storage.DEVICE} tank

@@ -115,7 +115,7 @@ class Machine:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, preexec_fn=pair.die_with_parent)
 
-    def wait_ready(self, seconds=180):
+    def wait_ready(self, seconds=300):
         def ready():
             self.must_run()
             return READY in self.console_since(self.started_at)
@@ -151,7 +151,7 @@ class Machine:
 
     # ---- Commands ----
 
-    def run(self, command, seconds=60, data=b'', may_fail=False):
+    def run(self, command, seconds=120, data=b'', may_fail=False):
         """Run a shell command inside, which reads DATA; its status and all
         that it wrote.  A status but 0 is a failure unless it may fail."""
         script = command.encode()
@@ -180,7 +180,7 @@ class Machine:
               f' {result.output.decode(errors="replace").strip()}')
         return result
 
-    def text(self, command, seconds=60):
+    def text(self, command, seconds=120):
         """What a command writes, without the white space around it."""
         return self.run(command, seconds).output.decode().strip()
 
@@ -188,7 +188,7 @@ class Machine:
         """Run a command in the background; what it writes goes into LOG."""
         self.run(f'({command}) >{log} 2>&1 </dev/null &')
 
-    def wait(self, command, seconds=30.0):
+    def wait(self, command, seconds=180.0):
         """Wait until a command inside succeeds."""
         pair.wait_for(lambda: self.run(command, may_fail=True).status == 0,
                       f'machine {self.name}: {command}', seconds, 0.1)

@@ -36,7 +36,7 @@ def start_node(machine, size='256M', **parameters):
         raise pair.Failure(f'{failure}: {log}') from None
 
 
-def twinlog(machine, command, expect=DONE, seconds=120):
+def twinlog(machine, command, expect=DONE, seconds=180):
     """The command twinlog on MACHINE; its output."""
     result = machine.run(f'twinlog {command}', seconds, may_fail=True)
     output = result.output.decode(errors='replace')
@@ -46,7 +46,7 @@ def twinlog(machine, command, expect=DONE, seconds=120):
     return output
 
 
-def await_states(machine, *states, seconds=120):
+def await_states(machine, *states, seconds=180):
     for state in states:
         twinlog(machine, f'wait {VOLUME} --for {state} --timeout {seconds}',
                 seconds=seconds + 30)
@@ -91,7 +91,9 @@ def import_pool(machine):
 
 
 def fail_over(survivor):
-    """What makes SURVIVOR serve the pool after the other one's power cut."""
+    """What makes SURVIVOR serve the pool after the other one's power cut.  It
+    notices the cut within the deadline."""
+    await_states(survivor, 'Connecting')
     twinlog(survivor, f'promote {VOLUME} --fenced')
     attach(survivor)
     import_pool(survivor)

@@ -33,6 +33,7 @@ def test_stale():
              'files are acknowledged by both', 120, 0.05)
     leave_behind(lab)
     lab.a.power_cut()
+    lab.cable('up')
 
     refusal = storage.twinlog(lab.b, 'promote --fenced', expect=REFUSED)
     print(refusal.strip())
