@@ -96,6 +96,20 @@ agree_abort (struct tl_core *c, int status, const char *format, ...)
   idle (c);
 }
 
+/* It came to nothing, and is tried again after a while, if it is still wanted
+ * then.
+ */
+static void
+put_off (struct tl_core *c, const char *why)
+{
+  bool promotion = c->agree.kind == KIND_PROMOTE;
+
+  agree_abort (c, TL_FAILED, "%s", why);
+  c->propose_at = retry (c);
+  if (promotion && c->config.auto_promote)
+    c->promote_at = c->propose_at;
+}
+
 /* Begin to agree VIEW, the successor of what this node has stored. */
 void
 agree (struct tl_core *c, enum kind kind, const struct tl_view *view,
@@ -221,22 +235,22 @@ next_told (struct tl_core *c)
 void
 agree_stored (struct tl_core *c, bool ok, const char *reason)
 {
-  bool may_abort =
-      c->agree.stage == STAGE_STORE_PROPOSAL || c->agree.kind == KIND_FORGET ||
-      c->agree.kind == KIND_DISCARD ||
-      (!c->config.arbiter &&
-       (c->agree.kind == KIND_PROMOTE || c->agree.kind == KIND_CREATE));
+  /* Nobody was asked yet, and nobody told. */
+  bool nowhere = c->agree.stage == STAGE_STORE_PROPOSAL ||
+                 c->agree.kind == KIND_FORGET ||
+                 c->agree.kind == KIND_DISCARD ||
+                 (!c->config.arbiter && (c->agree.kind == KIND_PROMOTE ||
+                                         c->agree.kind == KIND_CREATE ||
+                                         c->agree.kind == KIND_HANDOVER));
 
   assert (c->agree.stage == STAGE_STORE_PROPOSAL ||
           c->agree.stage == STAGE_STORE_VIEW);
   if (!ok) {
     trouble (c, text (c, "the state file cannot be written: %s", reason));
-    if (may_abort && c->agree.token != 0) {
-      reply (c, &c->agree.token, TL_FAILED, "%s", c->trouble);
-      idle (c);
-    } else {
+    if (nowhere)
+      put_off (c, c->trouble);
+    else
       c->agree.retry_at = retry (c);
-    }
     return;
   }
   trouble (c, "");
@@ -280,8 +294,7 @@ astray (struct tl_core *c, const char *why)
     return;
   }
   trouble (c, text (c, "arbiter: %s", why));
-  agree_abort (c, TL_FAILED, "arbiter: %s", why);
-  c->propose_at = retry (c);
+  put_off (c, c->trouble);
 }
 
 /* The arbiter is past our view. */

@@ -394,6 +394,9 @@ tl_core_step (struct tl_core *c, const struct tl_event *event,
     c->changed = c->dial_at = c->now;
     if (c->config.auto_promote)
       c->promote_at = c->now + c->config.deadline;
+    /* What was given up, and the process ended before it was cleared. */
+    if (c->kept->data == TL_EMPTY && c->config.allocated->count > 0)
+      act (c, TL_DO_CLEAR);
     agree_resume (c);
     break;
   case TL_EV_REQUEST:

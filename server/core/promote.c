@@ -158,7 +158,8 @@ command_auto_promote (struct tl_core *c)
   if (c->role == TL_PRIMARY || c->demoted || !c->config.arbiter ||
       promote_check (c, 0, why, sizeof why) != TL_DONE)
     return;
-  say (c, "without its primary for the deadline: asking to be promoted");
+  if (c->trouble[0] == '\0')
+    say (c, "without its primary for the deadline: asking to be promoted");
   promote_view (c, 0, false);
 }
 
@@ -192,6 +193,12 @@ command_switchover (struct tl_core *c, const struct tl_event *event,
     reply (c, token, TL_REFUSED,
            "the partner is not connected and UpToDate: it could not go on "
            "with the data");
+    return;
+  }
+  if (c->verify.active) {
+    reply (c, token, TL_REFUSED,
+           "a verify is under way: a copy that it finds damaged must not "
+           "become the one that counts. Wait for its end");
     return;
   }
   c->leaving = true;

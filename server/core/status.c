@@ -146,10 +146,14 @@ static void
 suspended (const struct tl_core *c, struct tl_status *s)
 {
   s->suspended =
-      c->role == TL_PRIMARY && !alone (c) && !(mirroring (c) && c->peer_member);
+      c->role == TL_PRIMARY &&
+      (c->leaving || (!alone (c) && !(mirroring (c) && c->peer_member)));
   if (!s->suspended)
     return;
-  if (c->agree.stage != STAGE_IDLE)
+  if (c->leaving)
+    snprintf (s->suspended_reason, sizeof s->suspended_reason,
+              "switchover: requests fail, those under way are waited for");
+  else if (c->agree.stage != STAGE_IDLE)
     snprintf (s->suspended_reason, sizeof s->suspended_reason,
               "view %" PRIu64 " is not agreed yet%s%.180s",
               c->agree.view.number, c->trouble[0] != '\0' ? ": " : "",

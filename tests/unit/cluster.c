@@ -222,6 +222,12 @@ carry_store (struct cluster *c, unsigned i)
   if (!n->store_wanted || (c->hold_stores >> i & 1))
     return false;
   n->store_wanted = false;
+  if (c->fail_stores >> i & 1) {
+    event.stored.ok = false;
+    event.stored.reason = "the disk is full";
+    cluster_step (c, i, &event);
+    return true;
+  }
   n->record = *tl_core_pending (n->core);
   n->has_record = true;
   cluster_step (c, i, &event);

@@ -60,6 +60,7 @@ struct cluster {
   bool hold_acks;       /* acknowledgements stay on the way */
   bool hold_frames;     /* all frames do */
   unsigned hold_stores; /* bit I: record writes of node I stay on the way */
+  unsigned fail_stores; /* bit I: they fail */
   bool arbiter_up;
   bool arbiter_mute; /* it swaps, and its answer is lost */
   struct tl_uuid arbiter_uuid;

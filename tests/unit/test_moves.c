@@ -297,6 +297,81 @@ START_TEST (switchover_that_was_not_told)
 }
 END_TEST
 
+/* The handover cannot be stored: the primary serves on. */
+static void
+switch_over_in_vain (enum tl_policy policy)
+{
+  cluster_pair (&c, policy);
+  c.fail_stores = 1;
+  c.hold_acks = true;
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'a');
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_SWITCHOVER, 0), -1);
+  ck_assert (status_of (0)->suspended);
+  ck_assert_ptr_nonnull (strstr (s.suspended_reason, "switchover"));
+  c.hold_acks = false;
+  cluster_run (&c);
+  ck_assert_int_eq (c.nodes[0].replies[0].status, TL_FAILED);
+  ck_assert_ptr_nonnull (strstr (cluster_reply (&c, 0), "disk is full"));
+  ck_assert (!status_of (0)->suspended);
+  cluster_write (&c, 0, &r2, 0, TL_BLOCK, 'b');
+  cluster_run (&c);
+  ck_assert (r2.done && r2.core.error == 0);
+  c.fail_stores = 0;
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_SWITCHOVER, 0), TL_DONE);
+  ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
+  cluster_free (&c);
+}
+
+START_TEST (switchover_with_a_full_disk)
+{
+  switch_over_in_vain (TL_POLICY_ERROR);
+  switch_over_in_vain (TL_POLICY_ARBITER);
+}
+END_TEST
+
+/* A primary that is alone serves on, though it cannot take its partner in. */
+START_TEST (join_with_a_full_disk)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  cluster_crash (&c, 1);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_uint_eq (status_of (0)->copies, 1);
+  c.fail_stores = 1;
+  cluster_start (&c, 1);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_uint_eq (status_of (0)->copies, 1);
+  cluster_crash (&c, 1);
+  cluster_pass (&c, DEADLINE);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'a');
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  c.fail_stores = 0;
+  cluster_start (&c, 1);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* Else the role could go to the very copy that the verify finds damaged. */
+START_TEST (switchover_waits_for_verify)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'a');
+  cluster_run (&c);
+  c.nodes[1].bytes[0] ^= 1;
+  c.hold_frames = true;
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_VERIFY, 0), TL_DONE);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_SWITCHOVER, 0), TL_REFUSED);
+  c.hold_frames = false;
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_SWITCHOVER, 0), TL_DONE);
+  ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
+  ck_assert_int_eq (c.nodes[1].bytes[0], 'a');
+  cluster_free (&c);
+}
+END_TEST
+
 START_TEST (secondary_asks_for_the_role)
 {
   cluster_init (&c, TL_POLICY_ARBITER);
@@ -306,6 +381,27 @@ START_TEST (secondary_asks_for_the_role)
   cluster_pass (&c, DEADLINE - 50000);
   ck_assert_int_eq (status_of (1)->role, TL_SECONDARY);
   cluster_pass (&c, 100000);
+  ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
+  cluster_free (&c);
+}
+END_TEST
+
+/* An arbiter that lost its record for a while is asked again. */
+START_TEST (secondary_asks_again)
+{
+  struct tl_view view;
+
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.auto_promote = true;
+  cluster_create (&c);
+  view = c.arbiter_view;
+  c.arbiter_view.number = 0;
+  cluster_crash (&c, 0);
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_int_eq (status_of (1)->role, TL_SECONDARY);
+  ck_assert_ptr_nonnull (strstr (s.trouble, "no record"));
+  c.arbiter_view = view;
+  cluster_pass (&c, DEADLINE);
   ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
   cluster_free (&c);
 }
@@ -333,4 +429,6 @@ UNIT_MAIN ("moves", turns_with_an_arbiter, turns_by_fencing,
            promotion_during_the_handshake, force_does_not_wipe_the_good_copy,
            creator_is_promoted_again, switchover_by_agreement,
            switchover_by_arbiter, switchover_that_was_not_told,
-           secondary_asks_for_the_role, secondary_asks_in_vain)
+           switchover_with_a_full_disk, join_with_a_full_disk,
+           switchover_waits_for_verify, secondary_asks_for_the_role,
+           secondary_asks_again, secondary_asks_in_vain)
