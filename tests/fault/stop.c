@@ -15,20 +15,29 @@
  *
  *   storing  the state file is about to be replaced
  *   stored   it was
+ *
+ * With TWINLOG_STOP_CLOCK set its clock stands still meanwhile, as that of a
+ * machine does.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#define SECOND INT64_C (1000000000)
 #define EXPORT __attribute__ ((visibility ("default")))
 
 static char *stop_file;
+static bool stop_clock;
+static _Atomic int64_t behind; /* nanoseconds that the clock stood still */
 
 /* The commands that the node runs are no business of this library. */
 __attribute__ ((constructor)) static void
@@ -37,6 +46,7 @@ begin (void)
   const char *path = getenv ("TWINLOG_STOP");
 
   stop_file = path ? strdup (path) : NULL;
+  stop_clock = getenv ("TWINLOG_STOP_CLOCK") != NULL;
   unsetenv ("TWINLOG_STOP");
 }
 
@@ -66,6 +76,25 @@ of_client (int fd, int flags)
   return !(flags & MSG_DONTWAIT) && family (fd) == AF_UNIX;
 }
 
+static int64_t
+nanoseconds (void)
+{
+  struct timespec time;
+
+  syscall (SYS_clock_gettime, CLOCK_MONOTONIC, &time);
+  return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+static void
+stop (void)
+{
+  int64_t began = nanoseconds ();
+
+  raise (SIGSTOP); /* this thread first, at once, then all */
+  if (stop_clock)
+    behind += nanoseconds () - began;
+}
+
 static void
 come_to (const char *place)
 {
@@ -78,7 +107,7 @@ come_to (const char *place)
   n = pread (fd, word, sizeof word - 1, 0);
   close (fd);
   if (n > 0 && strcmp (word, place) == 0 && unlink (stop_file) == 0)
-    raise (SIGSTOP); /* this thread first, at once, then all */
+    stop ();
 }
 
 EXPORT ssize_t
@@ -151,4 +180,22 @@ renameat (int from_dir, const char *from, int to_dir, const char *to)
   result = real (from_dir, from, to_dir, to);
   come_to ("stored");
   return result;
+}
+
+EXPORT int
+clock_gettime (clockid_t clock, struct timespec *time)
+{
+  static int (*real) (clockid_t, struct timespec *);
+  int64_t now;
+
+  if (!real)
+    real = dlsym (RTLD_NEXT, "clock_gettime");
+  if (real (clock, time) == -1)
+    return -1;
+  if (behind && (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE)) {
+    now = time->tv_sec * SECOND + time->tv_nsec - behind;
+    time->tv_sec = now / SECOND;
+    time->tv_nsec = now % SECOND;
+  }
+  return 0;
 }

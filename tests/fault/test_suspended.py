@@ -8,6 +8,7 @@ and never both.
 TWINLOG_SEED: of the random numbers.
 """
 
+import itertools
 import os
 import random
 import threading
@@ -26,22 +27,26 @@ SEED = int(os.environ.get('TWINLOG_SEED', str(random.randrange(1 << 32))))
 
 
 class SuspendedPair(LinkedPair):
-    """A pair whose nodes stop where they are told."""
+    """A pair whose nodes stop where they are told; where CLOCK is false their
+    clocks stand still meanwhile, as those of machines do.
+    """
 
-    def __init__(self):
+    def __init__(self, clock=True):
         super().__init__(size=BLOCKS * pair.BLOCK, deadline=DEADLINE)
         preload = ':'.join(filter(None, (os.environ.get('TWINLOG_PRELOAD'),
                                          LIBRARY)))
         for node in self.nodes:
-            self.prepare(node, preload)
+            node.stop_file = node.path('stop')
+            self.set(node, f'LD_PRELOAD={preload}',
+                     f'TWINLOG_STOP={node.stop_file}',
+                     *([] if clock else ['TWINLOG_STOP_CLOCK=1']))
 
     @staticmethod
-    def prepare(node, preload):
+    def set(node, *words):
+        """In the environment of NODE."""
         arguments = node.arguments
-        node.stop_file = node.path('stop')
         node.arguments = lambda *positional, **changes: [
-            'env', f'LD_PRELOAD={preload}', f'TWINLOG_STOP={node.stop_file}',
-            *arguments(*positional, **changes)]
+            'env', *words, *arguments(*positional, **changes)]
 
     def take_over(self):
         """Node b notices and is promoted."""
@@ -104,8 +109,8 @@ def suspend(both, place, early):
     return request
 
 
-def one_place(place, write):
-    both = SuspendedPair().create()
+def one_place(place, write, clock):
+    both = SuspendedPair(clock).create()
     clients = [both.a.connect() for _ in range(3)]
     clients[0].pwrite(b'1' * 2 * pair.BLOCK, 0)
     for client in clients:
@@ -143,9 +148,10 @@ def one_place(place, write):
 def test_at_each_place():
     """The next one to come to that place is a read, or a write."""
     for place in PLACES:
-        for write in (False, True):
-            early, late = one_place(place, write)
-            print(f'  {"write" if write else "read"}, {place}: the one under'
+        for write, clock in itertools.product((False, True), repeat=2):
+            early, late = one_place(place, write, clock)
+            print(f'  {"write" if write else "read"}, {place},'
+                  f' clock {"goes on" if clock else "stops"}: the one under'
                   f' way {"failed" if early else "was answered"}, the first'
                   f' read since {"failed" if late else "was not stale"}',
                   flush=True)
@@ -174,7 +180,7 @@ def test_under_load():
     chance = random.Random(SEED)
     for number in range(6):
         place = chance.choice(PLACES)
-        both = SuspendedPair().create()
+        both = SuspendedPair(clock=number % 2 == 0).create()
         history = History(BLOCKS)
         early = Client(both.a, history, seed=chance.random())
         late = Client(both.a, history, seed=chance.random())

@@ -6,7 +6,7 @@ arbiter the other node takes over meanwhile where it can, told to or by itself.
 The clients of both nodes make one history, no request waits beyond the deadline
 and a second, and after each round the pair is whole again without help.
 
-TWINLOG_ROUNDS: how many (9), a third of them without an arbiter.
+TWINLOG_SWIZZLES: how many rounds (9), a third of them without an arbiter.
 TWINLOG_SEED: of the random numbers.
 """
 
@@ -25,7 +25,7 @@ from test_half_open import ALL, Filter, some
 from test_partition import handicap
 from test_proxy import forget_ram
 
-ROUNDS = int(os.environ.get('TWINLOG_ROUNDS', '9'))
+ROUNDS = int(os.environ.get('TWINLOG_SWIZZLES', '9'))
 SEED = int(os.environ.get('TWINLOG_SEED', str(random.randrange(1 << 31))))
 
 
