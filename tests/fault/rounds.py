@@ -63,6 +63,17 @@ def all_equal(status):
         and status['out-of-sync'] == 0 and status['ap-in-flight'] == 0
 
 
+def serving(both):
+    """The node that serves, with two copies; None while there is none."""
+    for node in both.nodes:
+        status = node.status()
+        if status and status['role'] == 'Primary' and status['copies'] == 2 \
+                and status['connection-state'] == 'Connected' \
+                and not status['suspended']:
+            return node
+    return None
+
+
 def check_history(node, history):
     """Nothing is in flight: read all of NODE's volume and compare."""
     client = node.connect()

@@ -7,7 +7,8 @@ import os
 
 import pair
 from history import Client, History
-from rounds import Longest, check_history, work_for, work_until
+from rounds import (Longest, check_history, serving, work_for,
+                    work_until)
 from test_state_file import fill, on_tiny_disk
 
 BLOCKS = 1024
@@ -127,6 +128,32 @@ def test_promotion():
         disk.end(b, 'promotion, ' + ('arbiter' if arbiter else 'error'))
 
 
+def test_switchover():
+    """Neither node can be told to change sides while it cannot record that:
+    the primary stays what it is, and serves.
+    """
+    for name in 'ab':
+        disk = FullDisk(name)
+        a, b = disk.both.nodes
+        disk.client.close()
+        pair.wait_for(lambda: a.get('clients') == 0, 'the client left')
+        disk.fill()
+        answer = a.twinlog('switchover')
+        pair.check(answer.returncode != pair.DONE, 'switchover was done')
+        pair.check(answer.stderr.strip(), 'no reason')
+        if name == 'a':
+            pair.contains(answer.stderr, ['state'], 'switchover')
+            pair.equal(a.get('role'), 'Primary', 'role')
+            disk.client = disk.attach(a)
+            work_for(disk.client, 0.2)
+            pair.equal(disk.client.failed, 0, 'failed requests')
+            disk.client.close()
+        disk.make_room()
+        primary = pair.wait_for(lambda: serving(disk.both), 'one serves', 20)
+        disk.client = disk.attach(primary)
+        disk.end(primary, f'switchover, full disk of {name}')
+
+
 def test_join():
     """A partner that was left behind is filled and cannot record that it is a
     member again: it is none, and costs the client nothing.
@@ -151,4 +178,5 @@ def test_join():
 
 if __name__ == '__main__':
     pair.requires_root()
-    pair.main(test_primary_goes_on, test_promotion, test_join)
+    pair.main(test_primary_goes_on, test_promotion, test_switchover,
+              test_join)

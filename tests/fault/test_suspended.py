@@ -17,7 +17,7 @@ import time
 import pair
 from history import Client, History
 from link import LinkedPair
-from rounds import check_history, work_for, work_until
+from rounds import check_history, serving, work_for, work_until
 
 BLOCKS = 256
 DEADLINE = 1.0
@@ -360,16 +360,6 @@ def test_switchover():
         print(f'  {name} at step {count}: switchover {answers[0]}, promote of'
               f' {other.name} {promoted}, {primary.name} serves', flush=True)
         both.stop()
-
-
-def serving(both):
-    """The node that serves, with two copies; None while there is none."""
-    for node in both.nodes:
-        status = node.status()
-        if status['role'] == 'Primary' and status['copies'] == 2 \
-                and status['connection-state'] == 'Connected':
-            return node
-    return None
 
 
 if __name__ == '__main__':

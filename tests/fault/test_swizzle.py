@@ -20,7 +20,7 @@ from history import Client
 from load import DEADLINE, Load
 from network import requires_network
 from packets import BadNetwork, requires_packets
-from rounds import check_history
+from rounds import check_history, serving
 from test_half_open import ALL, Filter, some
 from test_partition import handicap
 from test_proxy import forget_ram
@@ -197,19 +197,9 @@ class Swizzle(Load):
             os.unlink(slow)
         self.healed(', '.join(fault.__name__ for fault in faults))
 
-    def serving(self):
-        """The node that serves, with two copies; None while there is none."""
-        for node in self.both.nodes:
-            status = node.status()
-            if status and status['role'] == 'Primary' \
-                    and status['connection-state'] == 'Connected' \
-                    and status['copies'] == 2 and not status['suspended']:
-                return node
-        return None
-
     def healed(self, what):
-        primary = self.work_until(self.serving, f'whole again after {what}',
-                                  40)
+        primary = self.work_until(lambda: serving(self.both),
+                                  f'whole again after {what}', 40)
         if primary is not self.primary or not self.client.alive():
             self.change_to(primary)
             self.work(0.05)
