@@ -10,13 +10,14 @@ import time
 import pair
 from history import Client
 from load import DEADLINE, Load
-from network import requires_network
+from network import PORT, requires_network
 from rounds import check_history, work_for, work_until
 
 POLICIES = ((True, 'arbiter'), (False, 'error'))
 ALL = 'meta l4proto tcp'
 RESETS = 'tcp flags & rst == rst'
 LARGE = f'{ALL} meta length > 1000'
+DIALS = f'tcp dport {PORT} tcp flags & (syn | ack) == syn'
 
 
 def some(percent):
@@ -96,6 +97,28 @@ def test_one_way():
         if arbiter:
             pair.equal(load.client.failed, 0, 'failed requests')
         load.end(f'one way, {policy}')
+
+
+def test_one_can_dial():
+    """A firewall lets connections through that one of them has opened, and
+    says nothing to the other.
+    """
+    load = FilteredLoad(arbiter=False, deadline=5 * DEADLINE)
+    for one in load.filters:
+        one.drop(DIALS)
+        for _ in range(2):
+            began = time.monotonic()
+            pair.check(load.both.kill_connections() > 0, 'none was killed')
+            done = load.client.completed
+            work_until(load.client,
+                       lambda: load.client.completed > done + 100,
+                       'it goes on')
+            load.whole()
+            print(f'  connected again, busy and whole after'
+                  f' {time.monotonic() - began:.2f} s', flush=True)
+        one.drop()
+    pair.equal(load.client.failed, 0, 'failed requests')
+    load.end('one can dial')
 
 
 def test_partner_gone():
@@ -202,6 +225,6 @@ def test_too_slow():
 if __name__ == '__main__':
     requires_network()
     pair.requires_program('nft')
-    pair.main(test_one_way, test_partner_gone, test_partner_gone_while_idle,
-              test_partner_back_unnoticed, test_primary_gone,
-              test_large_packets_lost, test_too_slow)
+    pair.main(test_one_way, test_one_can_dial, test_partner_gone,
+              test_partner_gone_while_idle, test_partner_back_unnoticed,
+              test_primary_gone, test_large_packets_lost, test_too_slow)
