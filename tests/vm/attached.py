@@ -61,9 +61,8 @@ def kernel_is_quiet(machine):
 
 
 def create_kept_pair(lab, **parameters):
-    """A pair whose RAM outlives nbdkit.  The short deadline shortens the
-    kernel's time-out, and so what a request in flight waits."""
-    parameters = {'size': SIZE, 'deadline': 1, 'store': '/dev/shm/slog0',
+    """A pair whose RAM outlives nbdkit; its parameters."""
+    parameters = {'size': SIZE, 'deadline': 20, 'store': '/dev/shm/slog0',
                   **parameters}
     storage.create_pair(lab, **parameters)
     return parameters

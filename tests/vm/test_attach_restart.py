@@ -20,7 +20,8 @@ from storage import VOLUME
 
 KILLS = int(os.environ.get('TWINLOG_NODE_KILLS', '20'))
 FREEZES = 3
-TIMEOUT = 6  # seconds, of the kernel: the deadline of the pair and 5
+DEADLINE = 5  # of the pair; the kernel's time-out is 5 seconds more, and so
+              # long waits what was in flight when nbdkit died
 
 
 def await_writes(machine, count, seconds):
@@ -41,7 +42,7 @@ def kill_and_return(machine, parameters):
 
 def test_pool():
     lab = Lab().start()
-    parameters = create_kept_pair(lab)
+    parameters = create_kept_pair(lab, deadline=DEADLINE)
     start_log(lab.a)
     attach(lab.a)
     lab.a.run('zpool create -o cachefile=none -o ashift=12 tank /dev/vda1'
@@ -81,7 +82,7 @@ def freeze(machine):
     machine.run('kill -STOP $(pidof nbdkit)')
     wait_for(lambda: sum('connection ended' in line
                          for line in log_of(machine)) > ended,
-             'the kernel gives the connection up', TIMEOUT + 60, 0.2)
+             'the kernel gives the connection up', DEADLINE + 65, 0.2)
 
 
 def go_on(machine):
@@ -91,7 +92,7 @@ def go_on(machine):
 def test_frozen():
     """A frozen node still has the requests that the kernel sends again."""
     lab = Lab().start()
-    create_kept_pair(lab)
+    create_kept_pair(lab, deadline=DEADLINE)
     start_log(lab.a)
     attach(lab.a)
     # One request at a time: this nbdkit aborts where a client goes away in
@@ -114,7 +115,7 @@ def test_late_requests():
     """While the node counts another connection, which may be the old one,
     the device gets no new one."""
     lab = Lab().start()
-    create_kept_pair(lab)
+    create_kept_pair(lab, deadline=DEADLINE)
     start_log(lab.a)
     attach(lab.a)
     # It sends nothing, so that its connection outlives the freeze.
@@ -127,7 +128,7 @@ def test_late_requests():
     lab.a.spawn(f'dd if=/dev/zero of={NAME} bs=4096 count=1 oflag=direct;'
                 ' echo ended $?', '/var/log/dd')
     wait_for(lambda: any('connection ended' in line for line in log_of(lab.a)),
-             'the kernel gives the connection up', TIMEOUT + 60, 0.2)
+             'the kernel gives the connection up', DEADLINE + 65, 0.2)
     go_on(lab.a)
     wait_for(lambda: any('another NBD client' in line
                          for line in log_of(lab.a)), 'the agent waits', 30, 0.2)
