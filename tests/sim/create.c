@@ -44,8 +44,8 @@ create_volume (struct sim *sim)
     operators_send (sim, node, TL_CMD_CREATE, TL_ALONE, 0);
   else if (node_connected (sim, node) || rng_percent (&sim->rng, 5)) {
     operators_send (sim, node, TL_CMD_CREATE, 0, 0);
-    if (other->alive && rng_percent (&sim->rng, 10))
-      fault_disk (sim, other);
+    if (sim->schedule.stage == HEAL_NO && rng_percent (&sim->rng, 3))
+      fault_stuck (sim, other);
 
     /* Two operators have the same idea. */
     if (node_connected (sim, node) && node_connected (sim, other) &&

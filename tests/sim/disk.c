@@ -48,6 +48,8 @@ disk_store (struct sim *sim, struct node *node)
         rng_below (rng, rng_percent (rng, 30) ? 2 * sim->deadline + 2500 * MS
                                               : 2 * sim->deadline);
   }
+  if (node->disk_stuck_until > sim->now + delay)
+    delay = node->disk_stuck_until - sim->now;
   sim_at (sim, sim->now + delay, K_STORED, node, !bad, 0);
   schedule_notice (sim, node);
 }

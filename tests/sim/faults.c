@@ -186,6 +186,21 @@ fault_disk (struct sim *sim, struct node *node)
   }
 }
 
+/* A disk hangs for longer than an operator waits for an answer, and nothing
+ * else happens meanwhile.
+ */
+void
+fault_stuck (struct sim *sim, struct node *node)
+{
+  uint64_t time = sim->deadline + rng_between (&sim->rng, 1100 * MS, 1500 * MS);
+
+  sim_count (sim, T_DISKS_STUCK);
+  node->disk_stuck_until = sim->now + time;
+  sim->schedule.quiet_until = sim->now + time + 100 * MS;
+  TRACE (sim, "fault: disk of %s hangs for %.0f ms", node->name,
+         (double)time / 1000);
+}
+
 void
 fault_arbiter (struct sim *sim)
 {

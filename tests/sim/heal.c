@@ -26,6 +26,7 @@ heal_begin (struct sim *sim)
   sim->arbiter.unknown = 0;
   for (unsigned i = 0; i < NODES; i++) {
     sim->nodes[i].disk_bad_until = sim->nodes[i].disk_slow_until = sim->now;
+    sim->nodes[i].disk_stuck_until = sim->now;
     sim->nodes[i].halting = 0;
     sim->arbiter.cut_until[i] = sim->now;
   }

@@ -202,6 +202,8 @@ promote (struct sim *sim, struct node *node)
              !(schedule_entitled (sim, node) &&
                rng_percent (&sim->rng,
                             sim->schedule.stage == HEAL_NO ? 10 : 40))) {
+    if (sim->schedule.stage == HEAL_NO && rng_percent (&sim->rng, 3))
+      fault_stuck (sim, other);
     operators_send (sim, node, TL_CMD_PROMOTE, 0, 0);
   } else if (!other->alive &&
              (!other->store || schedule_entitled (sim, node))) {
@@ -242,9 +244,9 @@ move (struct sim *sim, struct node *primary)
   if (!node_connected (sim, primary) || !other->alive)
     return;
   /* At times what the move depends on fails meanwhile. */
-  if (rng_percent (&sim->rng, 10))
-    fault_disk (sim, rng_percent (&sim->rng, 50) ? primary : other);
-  if (rng_percent (&sim->rng, 10))
+  if (rng_percent (&sim->rng, 5))
+    fault_stuck (sim, rng_percent (&sim->rng, 50) ? primary : other);
+  if (rng_percent (&sim->rng, 20))
     fault_arbiter (sim);
   if (rng_percent (&sim->rng, 50)) {
     unsigned flags = rng_percent (&sim->rng, 50) ? TL_DISCONNECT : 0;

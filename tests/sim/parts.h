@@ -108,7 +108,7 @@ struct node {
   struct tl_record record;
   bool has_durable; /* as a power cut leaves it */
   struct tl_record durable;
-  uint64_t disk_bad_until, disk_slow_until;
+  uint64_t disk_bad_until, disk_slow_until, disk_stuck_until;
   bool misplaced; /* what is there is the other node's */
 
   /* Of this life: */
@@ -334,6 +334,7 @@ enum heal_stage {
 };
 
 struct schedule {
+  uint64_t quiet_until; /* no fault before */
   uint64_t rotten; /* bytes of the blocks that verify is to find different */
   uint64_t events_wanted;
   uint64_t pace; /* mean time between faults */

@@ -304,6 +304,8 @@ schedule_tick (struct sim *sim)
           K_SCHEDULE, NULL, 0, 0);
   operators_check (sim);
   oracle_check_claims (sim);
+  if (schedule->quiet_until > sim->now)
+    return;
   operators_manage (sim);
   if (!sim->violated)
     reconcile (sim);

@@ -104,9 +104,9 @@ schedule_reset (struct sim *sim)
   weigh (sim);
   schedule->events_wanted = rng_between (rng, 1000, 1800);
   schedule->pace = rng_between (rng, 30 * MS, 120 * MS);
-  if (rng_percent (rng, 1)) {
+  if (rng_below (rng, 1000) < 6) {
     /* A long life, with more views than a history has room for. */
-    schedule->events_wanted *= 8;
+    schedule->events_wanted *= 14;
     schedule->pace /= 2;
   }
   schedule->creator = (int)rng_below (rng, NODES);

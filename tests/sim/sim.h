@@ -264,6 +264,7 @@ void fault_swizzle (struct sim *sim);
 void fault_link_stops (struct sim *sim, unsigned link, uint64_t until);
 void fault_clock (struct sim *sim, struct node *node);
 void fault_disk (struct sim *sim, struct node *node);
+void fault_stuck (struct sim *sim, struct node *node);
 void fault_arbiter (struct sim *sim);
 
 /* setup.c */

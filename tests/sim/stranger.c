@@ -391,7 +391,7 @@ weight (const struct tl_frame *frame)
   case TL_PONG:
     return 1;
   case TL_VERIFIED:
-    return 20;
+    return 60;
   default:
     return 8;
   }

@@ -32,6 +32,7 @@ static const struct {
     {T_CLOCK_JUMPS, "clocks that jumped", false},
     {T_AIMED, "faults aimed at a telling moment", false},
     {T_RECORDS_FAILED, "records that could not be stored", false},
+    {T_DISKS_STUCK, "disks that hang", false},
     {T_RECORDS_SLOW, "records stored late", false},
     {T_RECORDS_LANDED, "crashes with a record under way that landed", false},
     {T_RECORDS_CUT_OFF, "crashes with a record under way that did not", false},
