@@ -30,7 +30,8 @@ def run(command, cwd, what):
     """Run what has to succeed."""
     status, output = look(command, cwd)
     if status != 0:
-        raise Failed(f"{what} failed:\n{output}")
+        end = "\n".join(output.strip().split("\n")[-15:])
+        raise Failed(f"{what} failed:\n{end}")
 
 
 def look(command, cwd):
@@ -74,7 +75,8 @@ class Subject:
         self.after = after
 
     def build(self, work, patch):
-        run(["ninja", "-C", "build", *self.programs(patch)], work, "the build")
+        run(["ninja", "-C", "build", *self.programs(patch)], work,
+            "compiling")
 
     def try_patch(self, work, patch):
         """One line of what came of it, and whether all went well."""
@@ -84,11 +86,11 @@ class Subject:
         try:
             run(["patch", "-p1", "--force", "--fuzz=0",
                  "--no-backup-if-mismatch", "-i", str(patch)], work,
-                "it does not fit the source any more: patching")
+                "applying the patch to the source as it is now")
             self.build(work, patch)
             caught, missed = self.look(work, patch)
         except Failed as error:
-            return str(error), False
+            return f"FAILED: {error}", False
         finally:
             # Fresh times, so that the next build sees every file that changed.
             for clean in backup.iterdir():
