@@ -14,6 +14,20 @@ create_would_lose (struct sim *sim, struct node *node)
            node_connected (sim, node));
 }
 
+/* Does a create wait that would be carried out if NODE's record were lost too?
+ */
+bool
+create_waits (struct sim *sim, struct node *node)
+{
+  if (node_other (sim, node)->record.view.number != 0)
+    return false;
+  for (unsigned i = 0; i < COMMANDS; i++)
+    if (sim->schedule.commands[i].used &&
+        sim->schedule.commands[i].command == TL_CMD_CREATE)
+      return true;
+  return false;
+}
+
 /* NODE has started and knows no volume: an operator creates it anew. */
 void
 create_anew (struct sim *sim, struct node *node)
@@ -44,8 +58,12 @@ create_volume (struct sim *sim)
     operators_send (sim, node, TL_CMD_CREATE, TL_ALONE, 0);
   else if (node_connected (sim, node) || rng_percent (&sim->rng, 5)) {
     operators_send (sim, node, TL_CMD_CREATE, 0, 0);
-    if (sim->schedule.stage == HEAL_NO && rng_percent (&sim->rng, 3))
+    if (sim->schedule.stage == HEAL_NO && rng_percent (&sim->rng, 3)) {
       fault_stuck (sim, other);
+      if (rng_percent (&sim->rng, 70)) /* this one for not quite so long */
+        node->disk_stuck_until =
+            sim->now + sim->deadline + rng_below (&sim->rng, 1000 * MS);
+    }
 
     /* Two operators have the same idea. */
     if (node_connected (sim, node) && node_connected (sim, other) &&

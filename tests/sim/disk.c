@@ -70,6 +70,10 @@ disk_stored (struct sim *sim, struct node *node, bool ok)
     schedule_crash (sim, node, "crashes, its record just stored", false);
     return;
   }
+  /* ... or in the step that acts on it: of a discard there is much to do. */
+  if (ok && sim->ram_kept && sim->schedule.stage == HEAL_NO &&
+      node->writing.view.number == 0 && node->writing.proposal.number == 0)
+    node->doomed = rng_percent (&sim->rng, 80);
   if (ok) {
     node->stored_number = node->record.view.number;
     node->stored_id = node->record.view.id;
@@ -100,7 +104,7 @@ disk_crash (struct sim *sim, struct node *node, bool power)
   }
   if (power)
     disk_power_cut (sim, node);
-  if (rng_percent (rng, sim->forgetful)) {
+  if (rng_percent (rng, sim->forgetful) && !create_waits (sim, node)) {
     /* Somebody removes it, or puts the other node's in its place; or it cannot
      * be read, and is moved away. */
     node->has_record = node->has_durable = false;

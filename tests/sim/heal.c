@@ -107,6 +107,10 @@ good_copy (const struct sim *sim, const struct node *node,
   if (!node->alive || record->incarnation != node->incarnation ||
       !tl_view_has (newest, node->name))
     return false;
+
+  /* Promoted by force, and its process ended before that had come to be. */
+  if (sim->forks && sim->ram_kept && node->kept.data != TL_COMPLETE)
+    return false;
   if (!sim->with_arbiter && node->connected_view != record->view.id &&
       node->primary_view != record->view.id)
     return false;

@@ -177,6 +177,7 @@ history_raise (struct sim *sim, struct node *node, uint32_t sector,
   known = find (oracle, node_status (sim, node)->view.id);
   if (!known)
     return;
+  content_raise (&oracle->histories[known->history].acted, known->number);
   for (unsigned i = 0; i < oracle->n_histories; i++)
     if (contains (oracle, &oracle->histories[i], known))
       content_raise (&oracle->histories[i].floor[sector], index);

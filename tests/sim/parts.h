@@ -237,15 +237,16 @@ struct history {
   bool forced;
   uint64_t era; /* of the newest primary, which is number PRIMARY */
   int primary;
-  uint64_t ids[VIEWS];          /* of the views that acknowledged, by number */
+  uint64_t acted;      /* number of the newest view that somebody acted in */
+  uint64_t ids[VIEWS]; /* of the views that acknowledged, by number */
   uint64_t floor[SECTORS_MAX];  /* the newest acknowledged, or read, version */
   uint64_t base[SECTORS_MAX];   /* what the last promoted node held */
   uint64_t before[SECTORS_MAX]; /* the floor, when that took over */
   uint32_t begun[SECTORS_MAX];  /* the version that the history began with */
 };
 
-#define HISTORIES 48
-#define VIEWS_KNOWN 256
+#define HISTORIES 128
+#define VIEWS_KNOWN 1024
 
 struct known_view {
   uint64_t id, number, parent;

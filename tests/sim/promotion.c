@@ -64,12 +64,17 @@ oracle_promoted (struct sim *sim, struct node *node)
     return;
   sim_count (sim, T_STORES_SCANNED);
 
-  bool first = history->primary < 0;
+  /* With `continue` the other may have gone on from this very view already:
+   * only what came before binds this one. */
+  const uint64_t *floors = history_floors (sim, node);
+  bool newest = node->era >= history->acted, first = history->primary < 0;
 
-  if (history->primary != node->index)
+  if (newest && history->primary != node->index)
     memcpy (history->before, history->floor, sizeof history->before);
-  history->primary = node->index;
-  history->era = node->era;
+  if (newest) {
+    history->primary = node->index;
+    history->era = history->acted = node->era;
+  }
   if (oracle->era < node->era)
     oracle->era = node->era;
   clients_turn (sim, node);
@@ -78,13 +83,13 @@ oracle_promoted (struct sim *sim, struct node *node)
     return;
   }
   for (unsigned i = 0; i < oracle->n_sectors; i++) {
-    if (seen[i].most < history->floor[i]) {
+    if (seen[i].most < floors[i]) {
       sim_violate (sim,
                    "G2: %s becomes primary with version %u of sector %u "
                    "(index %llx), an acknowledged one is lost (index %llx)",
                    node->name, seen[i].version, i,
                    (unsigned long long)seen[i].most,
-                   (unsigned long long)history->floor[i]);
+                   (unsigned long long)floors[i]);
       return;
     }
     if (first)
@@ -96,6 +101,7 @@ oracle_promoted (struct sim *sim, struct node *node)
                    node->name, seen[i].version, i);
       return;
     }
-    history->base[i] = seen[i].most;
+    if (newest)
+      history->base[i] = seen[i].most;
   }
 }

@@ -298,6 +298,7 @@ void operators_meddle (struct sim *sim);
 
 /* create.c: see there */
 void create_volume (struct sim *sim);
+bool create_waits (struct sim *sim, struct node *node);
 void create_anew (struct sim *sim, struct node *node);
 bool create_would_lose (struct sim *sim, struct node *node);
 
