@@ -91,6 +91,12 @@ connect_device (struct attaching *a, struct kernel *kernel,
   status = kernel_connect (kernel, &wanted, &index, error, sizeof error);
   if (status != TL_DONE)
     return command_complain (status, "%s", error);
+  if (!device_has (index, a->identifier)) {
+    kernel_disconnect (kernel, index, error, sizeof error);
+    return command_complain (TL_FAILED, "the kernel does not keep the "
+                                        "identifier of a device: Linux 5.14 "
+                                        "or newer is needed");
+  }
   if (!device_set (index, "queue/nr_requests", REQUESTS))
     command_complain (
         TL_DONE, "warning: cannot limit the requests of /dev/nbd%d: %m", index);
