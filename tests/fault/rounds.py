@@ -6,7 +6,7 @@ import threading
 import time
 
 import pair
-from history import nothing_lost, settle
+from history import nothing_lost, pattern, settle
 
 
 def work_for(client, seconds):
@@ -88,6 +88,19 @@ def same_stores(both):
     result = pair.run(['cmp', *paths])
     pair.equal((result.returncode, result.stdout + result.stderr), (0, ''),
                'cmp of the two stores')
+
+
+def fill(node, history, most=256):
+    """Write every block of NODE's volume once, MOST at a time."""
+    client = node.connect()
+    for first in range(0, history.blocks, most):
+        count = min(most, history.blocks - first)
+        write = history.issue(first, count, False)
+        client.pwrite(b''.join(pattern(write.number, block)
+                               for block in range(first, first + count)),
+                      first * pair.BLOCK)
+        history.acknowledge(write, first, count)
+    client.shutdown()
 
 
 class Longest:

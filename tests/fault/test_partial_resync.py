@@ -10,11 +10,10 @@ import struct
 import time
 
 import pair
-from history import pattern
 from judge import Record
 from proxy import PASS, ProxiedPair
 from roaming import Roamer
-from rounds import all_equal, check_history, same_stores
+from rounds import all_equal, check_history, fill, same_stores
 
 ROUNDS = int(os.environ.get('TWINLOG_ROUNDS', '3'))
 BLOCKS = 32 * pair.MIB // pair.BLOCK
@@ -112,18 +111,9 @@ def run_cuts(arbiter, busy):
     both = ProxiedPair(size=BLOCKS * pair.BLOCK, arbiter=arbiter, deadline=5,
                        store=pair.make_directory('/dev/shm')).create()
     copied = Copied(both.proxy)
-    fill = both.a.connect()
     record = Record(BLOCKS)
+    fill(both.a, record)
     client = Few(both, record, depth=8)
-    client.hold()
-    for number in range(0, BLOCKS, 256):
-        write = record.issue(number, 256, False)
-        fill.pwrite(b''.join(pattern(write.number, block)
-                             for block in range(number, number + 256)),
-                    number * pair.BLOCK)
-        record.acknowledge(write, number, 256)
-    fill.shutdown()
-    client.release()
     results = [cut(both, client, copied, busy) for _ in range(ROUNDS)]
     pair.equal(client.failed, 0, 'failed requests')
     client.end()

@@ -11,10 +11,9 @@ import threading
 import time
 
 import pair
-from history import pattern
 from judge import Record
 from roaming import Roamer
-from rounds import check_history
+from rounds import check_history, fill
 
 ROUNDS = int(os.environ.get('TWINLOG_ROUNDS', '5'))
 BLOCKS = 2048
@@ -161,17 +160,9 @@ def rejoin(kept):
     store = pair.make_directory('/dev/shm') if kept else None
     both = pair.Pair(size=blocks * pair.BLOCK, deadline=DEADLINE,
                       store=store, lock='off').create()
-    client = Roamer(both, Record(blocks))
-    fill = both.a.connect()
-    client.hold()
-    for offset in range(0, blocks, 128):
-        write = client.record.issue(offset, 128, False)
-        fill.pwrite(b''.join(pattern(write.number, block)
-                             for block in range(offset, offset + 128)),
-                    offset * pair.BLOCK)
-        client.record.acknowledge(write, offset, 128)
-    fill.shutdown()
-    client.release()
+    record = Record(blocks)
+    fill(both.a, record)
+    client = Roamer(both, record)
     writes, pauses = [], []
     for _ in range(ROUNDS):
         client.progress(200)
