@@ -130,30 +130,34 @@ put_packet (const struct packet *p)
   }
 }
 
+/* 0: not set, 1: passed, from 2 on: in which order they come. */
 static void
 put_timers (unsigned node)
 {
-  uint64_t at[TIMERS], now = world.nodes[node].now;
+  uint64_t at[TIMERS], coming[TIMERS], now = world.nodes[node].now;
+  unsigned char ranks[TIMERS] = {0};
+  unsigned n = 0;
 
   timers (&world, node, at);
   for (unsigned i = 0; i < TIMERS; i++) {
-    unsigned char rank = 0;
+    unsigned k = 0;
 
-    if (at[i] != NEVER) {
-      rank = 1;
-      if (at[i] > now) {
-        rank = 2;
-        for (unsigned k = 0; k < TIMERS; k++) {
-          bool first = true;
-
-          for (unsigned l = 0; l < k; l++)
-            first = first && at[l] != at[k];
-          rank += first && at[k] > now && at[k] < at[i];
-        }
-      }
-    }
-    put_raw (&rank, 1);
+    while (k < n && coming[k] != at[i])
+      k++;
+    if (k == n && at[i] != NEVER && at[i] > now)
+      coming[n++] = at[i];
   }
+  for (unsigned i = 0; i < TIMERS; i++) {
+    if (at[i] == NEVER)
+      continue;
+    ranks[i] = 1;
+    if (at[i] > now) {
+      ranks[i]++;
+      for (unsigned k = 0; k < n; k++)
+        ranks[i] += coming[k] < at[i];
+    }
+  }
+  put_raw (ranks, sizeof ranks);
 }
 
 static void

@@ -56,7 +56,6 @@ explore (const struct scenario *s, uint64_t states, uint64_t seconds,
           : t.left > 0 ? "exhausted within the limits"
                        : "exhausted",
           t.violated, t.seconds);
-  fflush (stdout);
   all.states += t.states;
   all.violations += t.violated;
   all.bounded += t.bounded;
@@ -81,6 +80,7 @@ main (int argc, char **argv)
   bool trace = false, exhaust = false, found = false;
   int option;
 
+  setvbuf (stdout, NULL, _IOLBF, 0);
   while ((option = getopt_long (argc, argv, "h", options, NULL)) != -1)
     switch (option) {
     case 'n':

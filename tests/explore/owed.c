@@ -30,9 +30,12 @@ owed_has (unsigned node, unsigned block, uint16_t tags)
   return (tags & ~world.upon[content (node, block)]) == 0;
 }
 
+/* Is VIEW in the past of the record?  At an arbiter there is but one line. */
 static bool
 follows (const struct tl_record *record, const struct tl_view *view)
 {
+  if (scenario->policy == TL_POLICY_ARBITER)
+    return view->number < record->view.number;
   for (unsigned i = 0; i < record->n_history; i++)
     if (record->history[i].id == view->id)
       return true;
@@ -66,7 +69,9 @@ owed_forced (unsigned node)
 
   world.forced = true;
   owed_nothing (node);
-  if (!world.nodes[!node].has_record || follows (record, &records[!node].view))
+  if (!world.nodes[!node].has_record ||
+      records[!node].view.id == record->view.id ||
+      follows (record, &records[!node].view))
     owed_nothing (!node);
 }
 

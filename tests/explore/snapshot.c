@@ -1,7 +1,7 @@
 /* States as bytes.  Taken are only the parts that are in use: of the histories
- * of views the first PAST, of the slots of kept writes the TOP ones, of the
- * pipes the frames on the way.  What is left out is never read.  A move changes
- * one node, mostly: only what it changed is restored.
+ * of views what is in them, of the slots of kept writes the TOP ones, of the
+ * pipes the frames on the way.  What is left out is never read, or only shown.
+ * A move changes one node, mostly: only what it changed is restored.
  */
 #include "explore.h"
 
@@ -13,9 +13,12 @@ struct range {
   unsigned node; /* as a bit; 0: any move may have changed it */
 };
 
-#define RANGES 64u
+#define RANGES 32u
 static struct range ranges[RANGES];
 static unsigned n_ranges;
+
+#define HISTORIES 6u
+static struct tl_record *histories[HISTORIES];
 
 static void
 add (unsigned node, void *from, void *to)
@@ -36,16 +39,19 @@ find_ranges (void)
     uint32_t *slots = arena_slots (i);
     unsigned own = 1u << i;
 
-    add (own, c, &c->record.history[PAST]);
-    add (own, &c->record.n_history, &c->pending.history[PAST]);
+    add (own, c, &c->record.history);
+    add (own, &c->record.n_history, &c->pending.history);
     add (own, &c->pending.n_history, &c->own);
-    add (own, &c->own + 1, c + 1);
+    add (own, &c->own + 1, &c->counters);
     add (own, slots + TL_KEPT_WRITES - TOP, slots + TL_KEPT_WRITES);
-    add (own, &records[i], &records[i].history[PAST]);
+    add (own, &records[i], &records[i].history);
     add (own, &records[i].n_history, &records[i] + 1);
     add (own, &kept[i], &kept[i].writes[0]);
     add (own, &kept[i].writes[TL_KEPT_WRITES - TOP],
          &kept[i].writes[TL_KEPT_WRITES]);
+    histories[3 * i] = &c->record;
+    histories[3 * i + 1] = &c->pending;
+    histories[3 * i + 2] = &records[i];
   }
 }
 
@@ -72,6 +78,9 @@ snapshot_take (unsigned char *bytes)
     find_ranges ();
   for (unsigned i = 0; i < n_ranges; i++)
     put (&at, ranges[i].at, ranges[i].length);
+  for (unsigned i = 0; i < HISTORIES; i++)
+    put (&at, histories[i]->history,
+         histories[i]->n_history * sizeof histories[i]->history[0]);
   for (unsigned i = 0; i < 2 * CONNS; i++) {
     const struct pipe *pipe = &pipes[i / 2][i % 2];
 
@@ -95,6 +104,9 @@ snapshot_restore (const unsigned char *bytes, size_t length, unsigned nodes)
       get (&at, ranges[i].at, ranges[i].length);
     else
       at += ranges[i].length;
+  for (unsigned i = 0; i < HISTORIES; i++)
+    get (&at, histories[i]->history,
+         histories[i]->n_history * sizeof histories[i]->history[0]);
   for (unsigned i = 0; i < 2 * CONNS; i++) {
     struct pipe *pipe = &pipes[i / 2][i % 2];
 
@@ -129,6 +141,21 @@ word (const unsigned char *bytes, size_t i)
   return value;
 }
 
+/* How many words from I on equal those of the root, of N. */
+static size_t
+equal_words (const unsigned char *bytes, size_t i, size_t n)
+{
+  const size_t stride = 32;
+  size_t from = i;
+
+  while (i + stride <= n && i + stride - from <= UINT16_MAX &&
+         memcmp (bytes + 8 * i, root + 8 * i, 8 * stride) == 0)
+    i += stride;
+  while (i < n && i - from < UINT16_MAX && word (bytes, i) == word (root, i))
+    i++;
+  return i - from;
+}
+
 /* Words in all, then: how many are equal, how many differ, those. */
 size_t
 snapshot_pack (const unsigned char *bytes, size_t length, unsigned char *packed)
@@ -139,12 +166,10 @@ snapshot_pack (const unsigned char *bytes, size_t length, unsigned char *packed)
 
   put (&at, &head, sizeof head);
   while (i < n) {
-    size_t from = i, first;
+    size_t from = i, first = i + equal_words (bytes, i, n);
     uint16_t counts[2];
 
-    while (i < n && i - from < UINT16_MAX && word (bytes, i) == word (root, i))
-      i++;
-    first = i;
+    i = first;
     while (i < n && i - first < UINT16_MAX && word (bytes, i) != word (root, i))
       i++;
     counts[0] = (uint16_t)(first - from);

@@ -300,6 +300,19 @@ world_stored (unsigned node, bool ok, bool made)
   world_step (node, &event);
 }
 
+/* Neither node has a state file or data: nobody can know that the volume was
+ * ever created.
+ */
+static bool
+nothing_left (void)
+{
+  for (unsigned i = 0; i < 2; i++)
+    if (world.nodes[i].has_record ||
+        (world.nodes[i].has_ram && kept[i].data != TL_EMPTY))
+      return false;
+  return true;
+}
+
 void
 world_crash (unsigned node, unsigned arg)
 {
@@ -323,6 +336,11 @@ world_crash (unsigned node, unsigned arg)
   n->has_ram = arg & KEPT;
   if (!n->has_ram)
     owed_nothing (node);
+  if ((arg & GONE) && nothing_left ()) {
+    memset (world.acknowledged, 0, sizeof world.acknowledged);
+    memset (world.floor, 0, sizeof world.floor);
+    world.ack_number = world.ack_id = 0;
+  }
   n->store_wanted = n->dial_wanted = n->waits = false;
   world.nodes[!node].fenced = false;
 }
