@@ -14,6 +14,7 @@ BEHIND = 30  # acknowledged without the partner
 def leave_behind(lab):
     """Files are acknowledged by `a` alone, and `b` has its old copy back."""
     lab.b.run('kill -9 $(pidof nbdkit)')
+    storage.await_states(lab.a, 'Connecting')
     lab.cable('down')
     storage.twinlog(lab.a, 'degrade --fenced')
     before = storage.acknowledged(lab.a)
