@@ -113,6 +113,14 @@ check_other (struct sim *sim, struct node *node, struct op *op,
       return;
     sim_count (sim, T_COPIES_CHECKED);
   }
+
+  /* V1: who has a copy of this write, and of little else, is no member. */
+  if (op->version != 0 && !sim->forks && other->alive &&
+      other->ram_born <= oracle->versions[op->version - 1].invoked &&
+      node_status (sim, other)->disk <= TL_DISK_INCONSISTENT)
+    sim_violate (sim, "G1: %s answers %s under %s, but %s is %s", node->name,
+                 sim_op_text (op), sim_view_text (&node->status.view),
+                 other->name, tl_disk_name (node_status (sim, other)->disk));
   for (uint32_t i = 0; i < count; i++) {
     uint32_t number = read ? read[i].version : op->version;
 
