@@ -3,16 +3,12 @@
 
 #include <string.h>
 
+/* Who decides when a partner is lost, and may it be overruled? */
 static void
-configure (struct sim *sim)
+protect (struct sim *sim)
 {
   struct rng *rng = &sim->rng;
-  static const uint64_t deadlines[] = {200 * MS, 300 * MS, 500 * MS, 1000 * MS};
-  static const uint64_t delays[] = {200, MS, 3 * MS, 10 * MS};
-  static const uint64_t disks[] = {500, 5 * MS, 30 * MS};
 
-  sim->blocks = (unsigned)rng_between (rng, 16, BLOCKS_MAX);
-  sim->size = (uint64_t)sim->blocks * TL_BLOCK;
   sim->with_arbiter = rng_percent (rng, 50);
   sim->policy = TL_POLICY_ERROR;
   if (sim->with_arbiter) {
@@ -35,6 +31,19 @@ configure (struct sim *sim)
   if (sim->forceful)
     sim_count (sim, T_WITH_FORCE);
   sim->forks = sim->forceful || sim->policy == TL_POLICY_CONTINUE;
+}
+
+static void
+configure (struct sim *sim)
+{
+  struct rng *rng = &sim->rng;
+  static const uint64_t deadlines[] = {200 * MS, 300 * MS, 500 * MS, 1000 * MS};
+  static const uint64_t delays[] = {200, MS, 3 * MS, 10 * MS};
+  static const uint64_t disks[] = {500, 5 * MS, 30 * MS};
+
+  sim->blocks = (unsigned)rng_between (rng, 16, BLOCKS_MAX);
+  sim->size = (uint64_t)sim->blocks * TL_BLOCK;
+  protect (sim);
   sim->deadline = deadlines[rng_below (rng, 4)];
   sim->network.delay_min = 20;
   sim->network.delay_max = delays[rng_below (rng, 4)];
