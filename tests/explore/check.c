@@ -82,6 +82,12 @@ check_copies (unsigned node)
   tl_core_status (world.nodes[node].core, world.nodes[node].now, &status);
   if (status.role != TL_PRIMARY || status.copies < 2 || !together ())
     return;
+  /* V3: a node that asks for a view has no session. */
+  if (world.arbiter_view.n_members == 1 &&
+      world.nodes[0].core->record.view.id ==
+          world.nodes[1].core->record.view.id)
+    violate ("node %c claims two copies, and the arbiter knows of one",
+             node_name (node));
   for (unsigned i = 0; i < 2; i++)
     for (unsigned b = 0; b < BLOCKS; b++)
       if (!owed_has (i, b, world.owed[node][b]) ||
