@@ -24,7 +24,7 @@ from link import LinkedPair
 from roaming import Roamer
 from rounds import all_equal, check_history, same_stores
 from test_arbiter_faults import FAULTS as ARBITER_FAULTS
-from test_arbiter_faults import FaultyArbiter
+from test_arbiter_faults import FaultyArbiter, record
 
 BLOCKS = 2048
 DEADLINE = 1.0
@@ -103,8 +103,24 @@ class Stay:
         return node.twinlog('promote', *(
             [] if self.arbitrated else ['--fenced'])).returncode
 
+    def stop_primary(self, stop=pair.Node.pause, go_on=pair.Node.resume):
+        """Stop it while both are members.  One that has gone on alone, as
+        where this machine was held up for the deadline, is let go on until
+        it has two copies again: nobody could take its place.
+        """
+        stop(self.primary)
+        while self.arbitrated \
+                and not record(self.both).strip().endswith(':a+b'):
+            self.counts['was alone'] += 1
+            go_on(self.primary)
+            self.both.light()
+            self.two_copies()
+            stop(self.primary)
+
     def kill_primary(self):
+        self.stop_primary()
         self.kill(self.primary)
+        self.both.light()
         self.take_over(self.other)
 
     def kill_secondary(self):
@@ -137,17 +153,9 @@ class Stay:
 
     def dark(self, towards=None):
         """Shortly before the kill, as where a machine dies."""
-        began = time.monotonic()
         self.both.dark(towards)
         self.pause(DEADLINE / 4)
-        if time.monotonic() > began + DEADLINE / 2:
-            # Held up for so long that the primary may go on alone.
-            self.counts['too late'] += 1
-            self.both.light()
-            self.two_copies()
-        self.kill(self.primary)
-        self.both.light()
-        self.take_over(self.other)
+        self.kill_primary()
 
     def one_way(self):
         self.dark(self.chance.choice(self.both.nodes))
@@ -169,8 +177,9 @@ class Stay:
         """Stopped, overtaken, and let go on, where an arbiter is there to
         see to it; else it is killed before the other is promoted.
         """
-        old = self.primary
-        self.client.freeze(old, self.chance.random() < 0.5)
+        old, idle = self.primary, self.chance.random() < 0.5
+        self.stop_primary(lambda node: self.client.freeze(node, idle),
+                          self.client.thaw)
         if not self.arbitrated:
             self.pause(2 * DEADLINE)
             self.kill(old)
@@ -277,17 +286,19 @@ class Stay:
 
     def killed_in_switchover(self):
         """One of both, at some moment of it."""
-        victim = self.chance.choice(self.both.nodes)
+        before, victim = self.primary, self.chance.choice(self.both.nodes)
         thread = threading.Thread(
             target=self.primary.twinlog,
             args=('switchover', '--disconnect'), daemon=True)
         thread.start()
         self.pause(0.05)
+        if victim is before:
+            self.stop_primary()
         self.kill(victim)
         thread.join(20)
         pair.check(not thread.is_alive(), 'the switchover has no end')
         self.one_is_primary()
-        if victim is self.other:
+        if self.primary is before:
             self.two_copies()
             self.kill_primary()
 
