@@ -155,7 +155,9 @@ node_gone (struct sim *sim, struct node *node)
 static void
 die_halfway (struct sim *sim, struct node *node, const struct tl_event *event)
 {
-  sim->update.n = (unsigned)rng_below (&sim->rng, sim->update.n + 1);
+  sim->update.n = rng_percent (&sim->rng, 30)
+                      ? 0
+                      : (unsigned)rng_below (&sim->rng, sim->update.n + 1);
   sim->update.done = NULL;
   executor_run (sim, node, event);
   if (!sim->violated)

@@ -353,6 +353,7 @@ struct schedule {
   uint64_t heal_since, heal_until;
   unsigned heal_tries;
   uint64_t split_since; /* 0: no split brain is known */
+  int loser;            /* of it */
   bool forced;          /* the last resort was taken */
   unsigned final_next;  /* block to be read next */
   unsigned final_reads; /* not yet answered */

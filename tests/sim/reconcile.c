@@ -23,15 +23,15 @@ reconcile (struct sim *sim)
   }
   if (schedule->split_since == 0) {
     schedule->split_since = sim->now;
+    schedule->loser = (int)rng_below (&sim->rng, NODES);
     sim_count (sim, T_SPLIT_BRAINS);
     if (!sim->forks)
       sim_violate (sim, "G3: split brain, and nobody had asked for it");
   }
   if (standalone (sim, a) && standalone (sim, b)) {
-    if (schedule->stage == HEAL_NO && rng_percent (&sim->rng, 90))
+    if (schedule->stage == HEAL_NO && rng_percent (&sim->rng, 50))
       return;
-    operators_send (sim, &sim->nodes[rng_below (&sim->rng, NODES)],
-                    TL_CMD_DISCARD, 0, 0);
+    operators_send (sim, &sim->nodes[schedule->loser], TL_CMD_DISCARD, 0, 0);
     return;
   }
   if (schedule->stage != HEAL_NO && a->alive && b->alive &&
