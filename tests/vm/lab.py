@@ -144,11 +144,28 @@ def command(lab, words):
         print(WELCOME)
 
 
+def read_line(prompt):
+    """A line that was typed, or that a script has; '' at the end.  Of a script
+    nothing more is read: what follows may be for a shell."""
+    if sys.stdin.isatty():
+        try:
+            return input(prompt) + '\n'
+        except EOFError:
+            return ''
+    print(prompt, end='', flush=True)
+    line = b''
+    while not line.endswith(b'\n'):
+        more = os.read(0, 1)
+        if not more:
+            break
+        line += more
+    return line.decode(errors='replace')
+
+
 def take_commands(lab):
     while True:
-        try:
-            line = input('lab> ')
-        except EOFError:
+        line = read_line('lab> ')
+        if not line:
             print()
             return
         if line.strip() == 'exit':

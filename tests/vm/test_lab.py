@@ -35,7 +35,7 @@ class Terminal:
         with open(self.path, errors='replace') as output:
             return output.read()
 
-    def wait_shown(self, text, seconds=60):
+    def wait_shown(self, text, seconds=180):
         def seen():
             if text in self.shown():
                 return True
