@@ -4,11 +4,12 @@ import json
 import re
 
 import storage
-from pair import DONE, equal
+from pair import DONE, check, equal
 from storage import VOLUME, twinlog
 
 NAME = f'/dev/disk/by-id/twinlog-{VOLUME}'
 SIZE = '96M'  # a log device has 64 MiB at least
+LOAD = '/var/log/load'
 SYSLOG = '/var/log/syslog'
 
 
@@ -52,6 +53,26 @@ def write_block(machine, number=0, seconds=60, may_fail=False):
     return machine.run(f'dd if=/dev/urandom of={NAME} bs=4096 count=1'
                        f' seek={number} oflag=direct conv=notrunc 2>&1',
                        seconds, may_fail=may_fail)
+
+
+def start_load(machine, options):
+    """Runs of fio, one after the other, that check what they wrote."""
+    machine.run('rm -f /tmp/enough')
+    machine.spawn(f'until test -e /tmp/enough; do fio --name=load {options}'
+                  ' --verify=crc32c --verify_fatal=1 --time_based --runtime=5'
+                  ' || { echo failed; exit 1; }; done; echo ended well', LOAD)
+
+
+def load_goes_on(machine):
+    """No run met an error so far, or read anything else than it wrote."""
+    said = machine.text(f'cat {LOAD}')
+    check(not said.endswith('failed'), f'fio: {said[-2000:]}')
+
+
+def end_load(machine, seconds=120):
+    machine.run('touch /tmp/enough')
+    machine.wait(f'grep -x -e failed -e "ended well" {LOAD}', seconds)
+    load_goes_on(machine)
 
 
 def kernel_is_quiet(machine):

@@ -50,7 +50,7 @@ def check_detach(machine):
              'detach of a mounted device')
     machine.run('umount /mnt')
     machine.spawn(f'sleep 300 <{NAME} & echo $! >/tmp/user; wait', '/dev/null')
-    machine.wait(f'test -s /tmp/user && readlink /proc/$(cat /tmp/user)/fd/0'
+    machine.wait('test -s /tmp/user && readlink /proc/$(cat /tmp/user)/fd/0'
                  ' | grep nbd3')
     contains(detach(machine, expect=REFUSED), ['in use', 'process'],
              'detach of an open device')

@@ -12,8 +12,8 @@ import time
 import pair
 import storage
 from attached import (NAME, attach, clients, create_kept_pair, detach,
-                      kernel_is_quiet, kill_node, log_of, start_log,
-                      write_block)
+                      end_load, kernel_is_quiet, kill_node, load_goes_on,
+                      log_of, start_load, start_log, write_block)
 from machines import Lab
 from pair import check, equal, stays, wait_for
 from storage import VOLUME
@@ -26,8 +26,11 @@ DEADLINE = 5  # of the pair; the kernel's time-out is 5 seconds more, and so
 
 def await_writes(machine, count, seconds):
     before = storage.log_writes(machine)
-    wait_for(lambda: storage.log_writes(machine) >= before + count,
-             f'{count} writes to the device', seconds, 0.1)
+
+    def written():
+        load_goes_on(machine)
+        return storage.log_writes(machine) >= before + count
+    wait_for(written, f'{count} writes to the device', seconds, 0.1)
 
 
 def kill_and_return(machine, parameters):
@@ -47,10 +50,8 @@ def test_pool():
     attach(lab.a)
     lab.a.run('zpool create -o cachefile=none -o ashift=12 tank /dev/vda1'
               f' log {NAME} && zfs create tank/data', 120)
-    lab.a.spawn('fio --name=log --directory=/tank/data --rw=randwrite --bs=4k'
-                ' --size=8m --fsync=1 --time_based --runtime=3600'
-                ' --verify=crc32c --verify_backlog=64 --verify_fatal=1;'
-                ' echo ended $?', '/var/log/fio')
+    start_load(lab.a, '--directory=/tank/data --rw=randwrite --bs=4k --size=4m'
+               ' --fsync=1 --verify_backlog=64')
     pauses = []
     for _ in range(KILLS):
         await_writes(lab.a, 20, 60)
@@ -59,9 +60,7 @@ def test_pool():
     print(f'{KILLS} kills, no write for at most {max(pauses):.1f} s,'
           f' on average {sum(pauses) / KILLS:.1f} s', flush=True)
 
-    lab.a.run('! grep ended /var/log/fio')
-    lab.a.run('killall -INT fio')
-    lab.a.wait('grep -x "ended 0" /var/log/fio', 60)
+    end_load(lab.a)
     kernel_is_quiet(lab.a)
     lab.a.run("zpool status -x | grep -x 'all pools are healthy'")
     said = lab.a.text('zpool status -p tank')
@@ -78,11 +77,13 @@ def test_pool():
 
 def freeze(machine):
     """Stop nbdkit until the kernel has given its connection up."""
-    ended = sum('connection ended' in line for line in log_of(machine))
+    def ends():
+        load_goes_on(machine)
+        return sum('connection ended' in line for line in log_of(machine))
+    before = ends()
     machine.run('kill -STOP $(pidof nbdkit)')
-    wait_for(lambda: sum('connection ended' in line
-                         for line in log_of(machine)) > ended,
-             'the kernel gives the connection up', DEADLINE + 65, 0.2)
+    wait_for(lambda: ends() > before, 'the kernel gives the connection up',
+             DEADLINE + 65, 0.2)
 
 
 def go_on(machine):
@@ -97,17 +98,14 @@ def test_frozen():
     attach(lab.a)
     # One request at a time: this nbdkit aborts where a client goes away in
     # the middle of several.
-    lab.a.spawn(f'fio --name=same --filename={NAME} --direct=1 --rw=randwrite'
-                ' --bs=4k --size=4k --norandommap --time_based --runtime=3600'
-                ' --verify=crc32c --verify_backlog=1 --verify_fatal=1;'
-                ' echo ended $?', '/var/log/fio')
+    start_load(lab.a, f'--filename={NAME} --direct=1 --rw=randwrite --bs=4k'
+               ' --size=4k --norandommap --verify_backlog=1')
     for _ in range(FREEZES):
         await_writes(lab.a, 20, 60)
         freeze(lab.a)
         go_on(lab.a)
         await_writes(lab.a, 5, 60)
-    lab.a.run('killall -INT fio')
-    lab.a.wait('grep -x "ended 0" /var/log/fio', 60)
+    end_load(lab.a)
     kernel_is_quiet(lab.a)
 
 
