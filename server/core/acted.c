@@ -187,6 +187,8 @@ acted (struct tl_core *c)
     c->phase = PHASE_IDLE;
     send_view (c, TL_HANDOVER, 0, &c->record.uuid, view);
     break;
+  case KIND_UNDO:
+    break;
   case KIND_FORGET:
     say (c, "the peer is forgotten: another may connect");
     reply (c, &c->agree.token, TL_DONE, "another peer may connect");

@@ -232,6 +232,19 @@ next_told (struct tl_core *c)
   view_told (c, c->told.flags, c->told.handover, &c->told.uuid, &c->told.view);
 }
 
+/* What could not be stored may be durable all the same: the record as it is
+ * goes over it before anything else is agreed, or a connection made.
+ */
+static void
+undo (struct tl_core *c)
+{
+  handshake_abort (c);
+  c->agree.kind = KIND_UNDO;
+  c->pending = c->record;
+  c->agree.stage = STAGE_STORE_VIEW;
+  c->agree.retry_at = retry (c);
+}
+
 void
 agree_stored (struct tl_core *c, bool ok, const char *reason)
 {
@@ -247,10 +260,15 @@ agree_stored (struct tl_core *c, bool ok, const char *reason)
           c->agree.stage == STAGE_STORE_VIEW);
   if (!ok) {
     trouble (c, text (c, "the state file cannot be written: %s", reason));
-    if (nowhere)
-      put_off (c, c->trouble);
-    else
+    if (!nowhere) {
       c->agree.retry_at = retry (c);
+    } else {
+      bool view = c->agree.stage == STAGE_STORE_VIEW;
+
+      put_off (c, c->trouble);
+      if (view)
+        undo (c);
+    }
     return;
   }
   trouble (c, "");

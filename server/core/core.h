@@ -311,7 +311,8 @@ struct tl_status {
   uint64_t changed; /* time of the last change of role, data or link state */
   uint64_t heard;   /* time of the last word from the peer; 0: never */
   char disconnect_reason[256]; /* of the last one; empty: none */
-  char trouble[256]; /* state file or arbiter fail now; empty: neither */
+  char trouble[256]; /* how state file or arbiter failed last; empty: the
+                      * last time they did not */
   uint64_t reads, writes, zeroes, flushes, failed; /* requests ended */
   uint64_t bytes_read, bytes_written;
   uint64_t resyncs, resyncs_full; /* begun with this node as source */

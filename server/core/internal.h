@@ -40,7 +40,8 @@ enum kind {
   KIND_HANDOVER, /* this node gives the primary role to its partner */
   KIND_ADOPT,    /* somebody else's view, told by the peer or the arbiter */
   KIND_FORGET,   /* no view: the record without the peer */
-  KIND_DISCARD   /* no view: a record as of a fresh node */
+  KIND_DISCARD,  /* no view: a record as of a fresh node */
+  KIND_UNDO      /* no view: the record as it is, after another failed */
 };
 
 enum stage {

@@ -49,6 +49,13 @@ verify_interrupted (struct tl_core *c)
   finish (c, "interrupted");
 }
 
+static bool
+wants_frame (const struct tl_core *c)
+{
+  return c->verify.cursor < c->dirty.blocks &&
+         c->verify.on_the_way < VERIFY_FRAMES;
+}
+
 /* Send what the window allows, between resyncs. */
 void
 verify_pump (struct tl_core *c)
@@ -56,16 +63,11 @@ verify_pump (struct tl_core *c)
   c->verify.more = false;
   if (!c->verify.active || !mirroring (c) || c->resync.active)
     return;
-  while (c->verify.cursor < c->dirty.blocks &&
-         c->verify.on_the_way < VERIFY_FRAMES) {
+  while (wants_frame (c) && room (c, 8)) {
     uint64_t first = c->verify.cursor, count = c->dirty.blocks - first;
     struct tl_action *action;
     unsigned char *sums;
 
-    if (!room (c, 8)) {
-      c->verify.more = true;
-      return;
-    }
     if (count > VERIFY_BLOCKS)
       count = VERIFY_BLOCKS;
     sums = small (c);
@@ -81,6 +83,7 @@ verify_pump (struct tl_core *c)
     c->verify.cursor += count;
     c->verify.on_the_way++;
   }
+  c->verify.more = wants_frame (c);
   if (c->verify.cursor == c->dirty.blocks && c->verify.on_the_way == 0)
     finish (c, "finished");
 }

@@ -302,7 +302,7 @@ static void
 switch_over_in_vain (enum tl_policy policy)
 {
   cluster_pair (&c, policy);
-  c.fail_stores = 1;
+  c.fail_stores = 1; /* may be in the file all the same */
   c.hold_acks = true;
   cluster_write (&c, 0, &r, 0, TL_BLOCK, 'a');
   ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_SWITCHOVER, 0), -1);
@@ -317,6 +317,11 @@ switch_over_in_vain (enum tl_policy policy)
   cluster_run (&c);
   ck_assert (r2.done && r2.core.error == 0);
   c.fail_stores = 0;
+  /* The record as it was goes over it before anything else. */
+  c.nodes[0].record.view.number = 99;
+  cluster_pass (&c, DEADLINE / 2);
+  if (policy != TL_POLICY_ARBITER)
+    ck_assert_uint_eq (c.nodes[0].record.view.number, 1);
   ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_SWITCHOVER, 0), TL_DONE);
   ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
   cluster_free (&c);
