@@ -241,7 +241,7 @@ twinlog_block_size (void *handle, uint32_t *minimum, uint32_t *preferred,
 {
   *minimum = 1;
   *preferred = TL_BLOCK;
-  *maximum = 32 << 20;
+  *maximum = TL_PAYLOAD_MAX; /* one frame, one deadline */
   return 0;
 }
 

@@ -153,6 +153,7 @@ void tl_conn_fail (struct tl_conn *conn, const char *reason);
 /* A request of a client, from its first piece to its last.  (lock) */
 struct tl_inside {
   uint64_t number;
+  uint64_t began; /* time */
   struct tl_inside *next, *prev;
   bool linked;
 };

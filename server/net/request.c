@@ -18,6 +18,7 @@ static void
 enter (struct tl_node *node, struct tl_inside *inside)
 {
   inside->number = ++node->entered;
+  inside->began = tl_now ();
   inside->next = NULL;
   inside->prev = node->inside_last;
   if (node->inside_last)
@@ -103,6 +104,16 @@ wait_for (struct tl_node *node, struct tl_call *call)
   }
 }
 
+/* Each piece has the deadline to itself: no further one begins once it is over
+ * for the whole.
+ */
+static bool
+is_late (const struct tl_node *node, const struct tl_inside *inside)
+{
+  return inside->number && node->policy != TL_POLICY_FREEZE &&
+         tl_now () >= inside->began + node->deadline;
+}
+
 /* Run one piece.  0 or an errno value. */
 static int
 run (struct tl_node *node, struct tl_call *call)
@@ -119,6 +130,8 @@ run (struct tl_node *node, struct tl_call *call)
   tl_lock (node);
   if (!node->started || node->over)
     error = ESHUTDOWN;
+  else if (is_late (node, call->inside))
+    error = EIO;
   else if (request->op == TL_OP_WRITE)
     error = tl_store_reserve (node->store, request->offset, request->length);
   if (error) {
