@@ -39,7 +39,7 @@ def test_stale():
     refusal = storage.twinlog(lab.b, 'promote --fenced', expect=REFUSED)
     print(refusal.strip())
     contains(refusal, ['it cannot know that it has everything'], 'refusal')
-    storage.twinlog(lab.b, 'promote --force')
+    storage.twinlog(lab.b, f'promote {storage.VOLUME} --force')
     storage.attach(lab.b)
     storage.import_pool(lab.b)
     count, lost = storage.judge(lab.b)
