@@ -110,6 +110,7 @@ disk_crash (struct sim *sim, struct node *node, bool power)
     node->has_record = node->has_durable = false;
     node->misplaced = rng_percent (rng, 30);
     memset (&node->record, 0, sizeof node->record);
+    memset (&node->durable, 0, sizeof node->durable);
     sim_count (sim, T_RECORDS_GONE);
     TRACE (sim, "%s: the record is lost%s", node->name,
            node->misplaced ? ", the other node's is in its place" : "");

@@ -133,6 +133,26 @@ bad_bytes (struct sim *sim, struct conn *conn, unsigned e, const char *reason)
   node_step (sim, node, &event);
 }
 
+/* Does NODE learn by this frame that the peer has stored its own view?  A
+ * heartbeat says no more than the hello that began the session.
+ */
+static void
+note_view (struct node *node, const struct tl_frame *frame, const void *payload)
+{
+  struct tl_hello hello;
+
+  if (frame->type == TL_HELLO) {
+    node->hello_view = tl_hello_decode (&hello, payload, frame->payload) == 0
+                           ? hello.view.id
+                           : 0;
+    return;
+  }
+  if (frame->session != 0 && frame->view == node->stored_number &&
+      ((frame->type != TL_PING && frame->type != TL_PONG) ||
+       node->hello_view == node->stored_id))
+    node->connected_view = node->stored_id;
+}
+
 /* Give a frame to the core of the node at END. */
 static void
 deliver (struct sim *sim, struct node *node, const struct end *end,
@@ -150,9 +170,8 @@ deliver (struct sim *sim, struct node *node, const struct end *end,
   event.frame.id = end->id;
   event.frame.frame = frame;
   event.frame.payload = frame->payload ? given->payload : NULL;
-  if (frame->session != 0 && frame->view == node->stored_number &&
-      !given->changed)
-    node->connected_view = node->stored_id;
+  if (!given->changed)
+    note_view (node, frame, event.frame.payload);
   node_step (sim, node, &event);
 }
 
