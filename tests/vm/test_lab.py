@@ -44,6 +44,11 @@ class Terminal:
             return False
         wait_for(seen, f'zfs-lab shows {text!r}', seconds, 0.1)
 
+    def wait_prompt(self, number, seconds=180):
+        """Until it takes a command for so many times."""
+        wait_for(lambda: self.shown().count('lab> ') >= number,
+                 f'prompt {number}', seconds, 0.1)
+
     def end(self):
         """Its input ends; its exit status."""
         self.process.stdin.close()
@@ -78,7 +83,7 @@ def test_lab():
             os.symlink(os.path.join(usual, name), os.path.join(cache, name))
 
     first = Terminal(directory, cache, 'first')
-    first.wait_shown('lab> ', 600)
+    first.wait_prompt(1, 600)
     second = Terminal(directory, cache, 'second', '--shell', 'b')
     second.type('twinlog status; nproc; echo "it is $(hostname)"')
     second.wait_shown('it is b')
@@ -89,6 +94,7 @@ def test_lab():
     first.type('zpool status tank')
     first.wait_shown('errors: No known data errors')
     first.type('exit')
+    first.wait_prompt(2)
     first.type('cut b')
     first.type('shell b')
     first.wait_shown('machine b is off')
