@@ -10,7 +10,7 @@ import time
 import pair
 from history import Client
 from load import DEADLINE, Load
-from network import PORT, requires_network
+from network import PORT, NetworkPair, requires_network
 from rounds import check_history, work_for, work_until
 
 POLICIES = ((True, 'arbiter'), (False, 'error'))
@@ -222,9 +222,34 @@ def test_too_slow():
         load.end(f'1 Mbit/s, {policy}')
 
 
+def test_large_request():
+    """16 MiB at once over 20 Mbit/s: as many small ones it would go on, but it
+    is one request.
+    """
+    for arbiter, policy in POLICIES:
+        both = NetworkPair(size='32M', deadline=DEADLINE,
+                           arbiter=arbiter).create()
+        both.limit('20mbit')
+        client = both.a.connect()
+        began = time.monotonic()
+        try:
+            client.pwrite(bytes(range(256)) * (16 * pair.MIB // 256), 0)
+        except pair.nbd.Error as error:
+            pair.equal(error.errnum, pair.errno.EIO, 'error')
+        took = time.monotonic() - began
+        print(f'  16 MiB, {policy}: ended after {took:.2f} s', flush=True)
+        # Its last piece may begin just before the deadline.
+        pair.check(took <= 2 * DEADLINE + 1, f'it took {took:.2f} s')
+        both.limit('10gbit')
+        both.wait_complete(both.a)
+        client.pwrite(b'x' * pair.BLOCK, 0)
+        both.stop()
+
+
 if __name__ == '__main__':
     requires_network()
     pair.requires_program('nft')
     pair.main(test_one_way, test_one_can_dial, test_partner_gone,
               test_partner_gone_while_idle, test_partner_back_unnoticed,
-              test_primary_gone, test_large_packets_lost, test_too_slow)
+              test_primary_gone, test_large_packets_lost, test_too_slow,
+              test_large_request)
