@@ -8,7 +8,8 @@ from pair import DONE, check, equal
 from storage import VOLUME, twinlog
 
 NAME = f'/dev/disk/by-id/twinlog-{VOLUME}'
-SIZE = '96M'  # a log device has 64 MiB at least
+# A log device has 64 MiB at least.
+KEPT = {'size': '96M', 'deadline': 20, 'store': '/dev/shm/slog0'}
 LOAD = '/var/log/load'
 SYSLOG = '/var/log/syslog'
 
@@ -83,7 +84,12 @@ def kernel_is_quiet(machine):
 
 def create_kept_pair(lab, **parameters):
     """A pair whose RAM outlives nbdkit; its parameters."""
-    parameters = {'size': SIZE, 'deadline': 20, 'store': '/dev/shm/slog0',
-                  **parameters}
+    parameters = {**KEPT, **parameters}
     storage.create_pair(lab, **parameters)
     return parameters
+
+
+def create_kept_alone(machine, **parameters):
+    """One node without the other, which nothing waits for."""
+    storage.start_node(machine, **{**KEPT, **parameters})
+    twinlog(machine, f'create {VOLUME} --alone')
