@@ -118,17 +118,31 @@ verify_compare (struct tl_core *c, const struct tl_frame *f,
   action->frame.checksum = tl_payload_checksum (bytes, action->frame.payload);
 }
 
-/* What the target found. */
+/* Are these of the blocks FIRST to FIRST + COUNT? */
+static bool
+are_within (const struct tl_run *runs, unsigned n, uint64_t first,
+            uint64_t count)
+{
+  bool within = true;
+
+  for (unsigned i = 0; i < n; i++)
+    within = within && runs[i].first >= first &&
+             runs[i].first + runs[i].count <= first + count;
+  return within;
+}
+
+/* What the target found in the oldest frame that it has not answered. */
 void
 verify_result (struct tl_core *c, const struct tl_frame *f, const void *payload)
 {
+  uint64_t first = c->verify.checked, count = c->dirty.blocks - first;
   struct tl_run runs[TL_RUNS_MAX];
   unsigned n;
 
   if (!mirroring (c) || c->verify.on_the_way == 0 ||
-      f->sequence > VERIFY_BLOCKS ||
+      f->sequence != (count < VERIFY_BLOCKS ? count : VERIFY_BLOCKS) ||
       tl_runs_decode (runs, &n, c->dirty.blocks, payload, f->payload) == -1 ||
-      n > VERIFY_BLOCKS / 2) {
+      n > VERIFY_BLOCKS / 2 || !are_within (runs, n, first, f->sequence)) {
     session_end (c, true, "a result of verify that was not asked for");
     return;
   }
