@@ -116,7 +116,7 @@ check_other (struct sim *sim, struct node *node, struct op *op,
 
   /* V1: who has a copy of this write, and of little else, is no member. */
   if (op->version != 0 && !sim->forks && other->alive &&
-      other->ram_born <= oracle->versions[op->version - 1].invoked &&
+      other->born <= oracle->versions[op->version - 1].invoked &&
       node_status (sim, other)->disk <= TL_DISK_INCONSISTENT)
     sim_violate (sim, "G1: %s answers %s under %s, but %s is %s", node->name,
                  sim_op_text (op), sim_view_text (&node->status.view),
