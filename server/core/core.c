@@ -317,8 +317,13 @@ frame (struct tl_core *c, const struct tl_event *event)
     conn_welcome (c, id, f);
     return;
   }
-  if (id != c->session || c->phase == PHASE_NONE || f->session != c->session_id)
-    return; /* of a connection or session that is over */
+  if (id != c->session || c->phase == PHASE_NONE)
+    return; /* of a connection that is over */
+  if (f->session != c->session_id) {
+    /* Dropping it alone would leave a gap. */
+    session_end (c, true, "frame of another session");
+    return;
+  }
   c->heard = c->now;
 
   switch (f->type) {

@@ -224,7 +224,7 @@ START_TEST (gap_is_refused)
 }
 END_TEST
 
-START_TEST (frame_of_another_session_is_dropped)
+START_TEST (frame_of_another_session_is_refused)
 {
   struct tl_frame frame = {.type = TL_WRITE,
                            .session = 1,
@@ -237,7 +237,7 @@ START_TEST (frame_of_another_session_is_dropped)
   cluster_pair (&c, TL_POLICY_ERROR);
   cluster_inject (&c, 1, &frame, bytes);
   ck_assert_int_eq (c.nodes[1].bytes[0], 0);
-  ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTED);
+  ck_assert_int_eq (status_of (1)->link, TL_LINK_CONNECTING);
   cluster_free (&c);
 }
 END_TEST
@@ -317,6 +317,6 @@ UNIT_MAIN ("acknowledge", write_waits_for_the_peer,
            chunk_does_not_overtake_a_write, request_does_not_stop_a_resync,
            local_reads_need_no_word, resync_keeps_its_rate,
            frame_of_another_view_is_refused, gap_is_refused,
-           frame_of_another_session_is_dropped,
+           frame_of_another_session_is_refused,
            word_of_no_member_does_not_count, verify_finds_and_mends,
            verify_is_interrupted)
