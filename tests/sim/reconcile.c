@@ -35,10 +35,10 @@ reconcile (struct sim *sim)
     return;
   }
   if (schedule->stage != HEAL_NO && a->alive && b->alive &&
-      sim->now > schedule->split_since + 6 * sim->deadline + 3000 * MS &&
-      sim->now > schedule->heal_since + 6 * sim->deadline + 3000 * MS &&
-      sim->now > a->born + 6 * sim->deadline + 3000 * MS &&
-      sim->now > b->born + 6 * sim->deadline + 3000 * MS)
+      sim->now > schedule->split_since + 6 * sim->deadline + 12000 * MS &&
+      sim->now > schedule->heal_since + 6 * sim->deadline + 12000 * MS &&
+      sim->now > a->born + 6 * sim->deadline + 12000 * MS &&
+      sim->now > b->born + 6 * sim->deadline + 12000 * MS)
     sim_violate (sim, "%s is StandAlone and %s does not see why",
                  standalone (sim, a) ? a->name : b->name,
                  standalone (sim, a) ? b->name : a->name);
