@@ -157,6 +157,9 @@ def test_daemonised():
     result = pair.run(both.b.arguments(options=('-P', pid_file)),
                       env=pair.environment())
     pair.equal(result.returncode, 0, f'daemonising: {result.stderr}')
+    # The one that was started may end before the daemon has written it.
+    pair.wait_for(lambda: os.path.exists(pid_file)
+                  and os.path.getsize(pid_file), 'the pid file')
     with open(pid_file) as file:
         pid = int(file.read())
     both.b.extra_pids.add(pid)

@@ -19,8 +19,8 @@ left_overs() {
 # interrupt SIGNAL TEXT: sends it once the quick start has printed TEXT.
 interrupt() {
   local pid i status=0 left
-  # A shell's background job would ignore SIGINT.
-  TMPDIR=$dir env --default-signal=INT "$TWINLOG_SOURCE/scripts/quickstart" \
+  # A shell's background job would ignore SIGINT, and what nohup started SIGHUP.
+  TMPDIR=$dir env --default-signal=INT,HUP "$TWINLOG_SOURCE/scripts/quickstart" \
     --built "$TWINLOG_BUILD" >"$dir/out" 2>&1 </dev/null &
   pid=$!
   for ((i = 0; i < 600; i++)); do
