@@ -75,6 +75,8 @@ add_ours() {
     "$BUILD/tests/integration/oracle/fsync-writer")
   [ -f "$plugin" ] || fail "$plugin is missing; build first"
   cp -t "$out/bin" "${files[@]}" "$ROOT"/scripts/twinlog-*
+  mkdir -p "$out/bin/lib"
+  cp -t "$out/bin/lib" "$ROOT/scripts/lib/takeover.sh"
   cp -t "$out$LIBRARIES/nbdkit/plugins" "$plugin"
   find "$ROOT/scripts" -name '*.rules' -exec cp -t "$out/lib/udev/rules.d" {} +
   copy_libraries "$1/unpacked" "$out" "$plugin" "${files[@]}"
