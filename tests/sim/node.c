@@ -185,7 +185,6 @@ halt (struct sim *sim, struct node *node, const struct tl_event *event)
   halted->next = rng_percent (&sim->rng, 50)
                      ? n /* and only the answers are missing */
                      : (unsigned)rng_below (&sim->rng, n + 1);
-  executor_act (sim, node, event, 0, halted->next);
   halted->update = sim->update;
   halted->event = *event;
   if (event->type == TL_EV_FRAME) {
@@ -195,6 +194,8 @@ halt (struct sim *sim, struct node *node, const struct tl_event *event)
       memcpy (halted->payload, event->frame.payload, halted->frame.payload);
     halted->event.frame.payload = halted->payload;
   }
+  /* A connection that ends takes what came on it along. */
+  executor_act (sim, node, &halted->event, 0, halted->next);
   node->halted = halted;
   node->frozen_until =
       sim->now + rng_between (&sim->rng, sim->deadline / 10, sim->deadline * 3);
