@@ -254,7 +254,8 @@ verify (struct sim *sim)
   uint64_t expected = schedule->rotten;
 
   if (!node) {
-    sim_violate (sim, "does not serve after healing");
+    /* What was on the way when the faults ceased has ended the session. */
+    schedule->stage = HEAL_RESTORE;
     return;
   }
 
@@ -263,6 +264,10 @@ verify (struct sim *sim)
   if (operators_wait (sim) || status->verify_active || !in_step (sim) ||
       status->out_of_sync != 0)
     return;
+  if (status->verify_interrupted && schedule->stage == HEAL_VERIFY) {
+    schedule->stage = HEAL_RESTORE;
+    return;
+  }
   if (status->verify_ended == 0 || status->verify_interrupted ||
       status->verify_checked != sim->size ||
       status->verify_different != expected) {
