@@ -317,13 +317,11 @@ frame (struct tl_core *c, const struct tl_event *event)
     conn_welcome (c, id, f);
     return;
   }
-  if (id != c->session || c->phase == PHASE_NONE)
-    return; /* of a connection that is over */
-  if (f->session != c->session_id) {
-    /* Dropping it alone would leave a gap. */
+  /* To drop it alone would leave a gap. */
+  if (id == c->session && f->session != c->session_id)
     session_end (c, true, "frame of another session");
-    return;
-  }
+  if (id != c->session || c->phase == PHASE_NONE)
+    return; /* of a connection or session that is over */
   c->heard = c->now;
 
   switch (f->type) {
