@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef PR_SET_IO_FLUSHER
@@ -42,15 +41,6 @@ struct watch {
   int64_t since;  /* when the link ended */
   char told[512]; /* the last reason that was logged */
 };
-
-static int64_t
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void __attribute__ ((format (printf, 2, 3)))
 say (const struct agent *agent, const char *format, ...)
@@ -128,7 +118,7 @@ link_ended (struct watch *watch)
     close (agent->fd);
   agent->fd = -1;
   watch->link = LINK_DOWN;
-  watch->since = now ();
+  watch->since = control_now ();
   watch->late = false;
   watch->told[0] = '\0';
   say (agent, "the connection ended; requests wait up to %u s for another one",
@@ -141,7 +131,7 @@ link_ended (struct watch *watch)
 static void
 wait_because (struct watch *watch, const char *why)
 {
-  int64_t waited = now () - watch->since;
+  int64_t waited = control_now () - watch->since;
 
   if (strcmp (watch->told, why) != 0) {
     snprintf (watch->told, sizeof watch->told, "%s", why);
@@ -231,7 +221,7 @@ connect_again (struct watch *watch)
   struct export fresh;
   char why[512];
 
-  if (!watch->noticed && now () - watch->since < KERNEL_NOTICES)
+  if (!watch->noticed && control_now () - watch->since < KERNEL_NOTICES)
     return;
   if (export_open (&fresh, agent->socket, agent->volume, agent->handshake, why,
                    sizeof why) != TL_DONE) {
@@ -249,7 +239,7 @@ connect_again (struct watch *watch)
   watch->link = LINK_UP;
   watch->noticed = false;
   say (agent, "connected again after %.1f s",
-       (double)(now () - watch->since) / 1000);
+       (double)(control_now () - watch->since) / 1000);
 }
 
 /* ---- The loop ---- */

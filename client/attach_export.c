@@ -1,4 +1,5 @@
 #include "attach_export.h"
+#include "control.h"
 
 #include "core/core.h"
 
@@ -7,21 +8,11 @@
 #include <linux/nbd.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Sectors of the kernel's block layer, and its pages. */
 #define BLOCK_LEAST 512
 #define BLOCK_MOST 4096
-
-static int64_t
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static int
 fail (const char *path, char *error, size_t error_size)
@@ -40,14 +31,14 @@ static int
 shake_hands (struct nbd_handle *nbd, const char *path, const char *name,
              unsigned timeout, char *error, size_t error_size)
 {
-  int64_t until = now () + timeout, left;
+  int64_t until = control_now () + timeout, left;
 
   if (nbd_set_export_name (nbd, name) == -1 ||
       nbd_set_request_structured_replies (nbd, false) == -1 ||
       nbd_aio_connect_unix (nbd, path) == -1)
     return fail (path, error, error_size);
   while (!nbd_aio_is_ready (nbd)) {
-    left = until - now ();
+    left = until - control_now ();
     if (left <= 0) {
       snprintf (error, error_size, "the export at %s lets nobody in", path);
       return TL_TIMED_OUT;

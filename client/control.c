@@ -27,8 +27,8 @@ fail (int status, char *error, size_t error_size, const char *format, ...)
   return status;
 }
 
-static int64_t
-now (void)
+int64_t
+control_now (void)
 {
   struct timespec ts;
 
@@ -105,7 +105,7 @@ ready (int fd, short events, int64_t until)
   int64_t left;
 
   do {
-    left = until - now ();
+    left = until - control_now ();
     if (left < 0)
       return -1;
   } while (poll (&pollfd, 1, (int)(left < 1000 ? left : 1000)) <= 0);
@@ -134,7 +134,7 @@ connect_to (int fd, const char *path, int64_t until, char *error,
     if (errno != EAGAIN && errno != EINTR)
       return fail (TL_UNREACHABLE, error, error_size,
                    "cannot reach the node at %s: %s", path, strerror (errno));
-    if (now () >= until)
+    if (control_now () >= until)
       return fail (TL_TIMED_OUT, error, error_size,
                    "the node at %s lets nobody in", path);
     poll (NULL, 0, 20);
@@ -223,7 +223,7 @@ int
 control_ask (const char *path, const json_t *request, unsigned timeout,
              json_t **answer, char *error, size_t error_size)
 {
-  int64_t until = now () + timeout;
+  int64_t until = control_now () + timeout;
   char *line = NULL, *text = NULL, *buffer = NULL;
   int fd, status;
 

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define CONTROL_DIRECTORY "/run/twinlog"
 /* Milliseconds for an answer: a command may wait for the arbiter, a question
@@ -35,5 +36,8 @@ int control_ask (const char *path, const json_t *request, unsigned timeout,
 
 /* Copy TEXT, which came from outside, without its control characters. */
 const char *control_clean (const char *text, char *buffer, size_t size);
+
+/* Milliseconds of the monotonic clock. */
+int64_t control_now (void);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
 #define INTERVAL 100     /* milliseconds between questions */
 #define ONE_ANSWER 10000 /* milliseconds for one answer */
@@ -76,15 +75,6 @@ wait_matches (const json_t *node, const char *state)
   return value && strcmp (value, word) == 0;
 }
 
-static int64_t
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Ask until the state is there; a node that cannot be reached is not there
  * yet.  With a timeout of 0 the question is asked once.
  */
@@ -92,13 +82,13 @@ int
 command_wait (const struct arguments *arguments)
 {
   const char *state = arguments->value[OPTION_FOR];
-  int64_t end = now () + arguments->timeout, left;
+  int64_t end = control_now () + arguments->timeout, left;
   char last[512] = "it has not answered";
   json_t *node;
   int status;
 
   for (;;) {
-    left = end - now ();
+    left = end - control_now ();
     status = command_ask_status (arguments,
                                  left > ONE_ANSWER ? ONE_ANSWER
                                  : left < 100      ? 100
@@ -119,7 +109,7 @@ command_wait (const struct arguments *arguments)
       fprintf (stderr, "twinlog: %s\n", last);
       return status;
     }
-    left = end - now ();
+    left = end - control_now ();
     if (left <= 0)
       break;
     poll (NULL, 0, left < INTERVAL ? (int)left : INTERVAL);
