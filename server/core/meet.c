@@ -322,6 +322,10 @@ view_told (struct tl_core *c, uint8_t flags, bool handover,
   c->session_view = view->number;
   if (tl_view_equal (view, &c->record.view)) {
     /* The peer acts as the primary that this view names. */
+    c->peer.view = *view;
+    c->record.peer_view = view->id;
+    if (is_member (c))
+      c->connected_view = view->id;
     c->peer.role = TL_PRIMARY;
     c->peer.data = TL_COMPLETE;
     switchover_over (c, TL_DONE, NULL);

@@ -297,6 +297,36 @@ START_TEST (switchover_that_was_not_told)
 }
 END_TEST
 
+/* The same where nobody was primary: the one that gave its consent was
+ * connected in the view that it consented to, and may be promoted when the
+ * other dies.
+ */
+START_TEST (consent_that_was_not_told)
+{
+  cluster_pair (&c, TL_POLICY_ERROR);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DEMOTE, 0), TL_DONE);
+  cluster_pass (&c, DEADLINE / 10);
+  c.hold_stores = 1;
+  ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, 0), -1);
+  cluster_cut (&c, false);
+  c.hold_stores = 0;
+  cluster_run (&c);
+  ck_assert_int_eq (c.nodes[1].replies[0].status, TL_FAILED);
+  c.link = true;
+  cluster_pass (&c, DEADLINE / 2);
+  ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
+  cluster_write (&c, 1, &r, 0, TL_BLOCK, 'x');
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  cluster_crash (&c, 1);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_PROMOTE, TL_FENCED),
+                    TL_DONE);
+  ck_assert_int_eq (c.nodes[0].bytes[0], 'x');
+  cluster_free (&c);
+}
+END_TEST
+
 /* The handover cannot be stored: the primary serves on. */
 static void
 switch_over_in_vain (enum tl_policy policy)
@@ -434,6 +464,7 @@ UNIT_MAIN ("moves", turns_with_an_arbiter, turns_by_fencing,
            promotion_during_the_handshake, force_does_not_wipe_the_good_copy,
            creator_is_promoted_again, switchover_by_agreement,
            switchover_by_arbiter, switchover_that_was_not_told,
-           switchover_with_a_full_disk, join_with_a_full_disk,
-           switchover_waits_for_verify, secondary_asks_for_the_role,
-           secondary_asks_again, secondary_asks_in_vain)
+           consent_that_was_not_told, switchover_with_a_full_disk,
+           join_with_a_full_disk, switchover_waits_for_verify,
+           secondary_asks_for_the_role, secondary_asks_again,
+           secondary_asks_in_vain)
