@@ -100,12 +100,13 @@ struct tl_request {
   uint32_t length;
   uint64_t checksum; /* of a write's payload */
   uint64_t epoch;    /* tl_core_epoch when the client was let in */
+  uint64_t began;    /* time of the whole that this is a later part of, or 0 */
 
   /* The core's: */
   int error; /* once done: 0 or an errno value (EIO, ESHUTDOWN) */
   int state;
   uint64_t sequence; /* that completes it */
-  uint64_t entered;  /* time */
+  uint64_t entered;  /* time, of the whole */
   uint64_t sent;     /* time */
   uint32_t slot;     /* in tl_kept.writes, TL_KEPT_WRITES: none */
   struct tl_request *next, *prev;

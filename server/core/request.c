@@ -135,14 +135,20 @@ request_limit (const struct tl_core *c)
   }
 }
 
-/* The partner has been away for so long that new requests fail at once. */
+/* The partner has been away for so long that new requests fail at once; or the
+ * parts of R before this one have taken all the time that it has.
+ */
 static bool
-failing (const struct tl_core *c)
+failing (const struct tl_core *c, const struct tl_request *r)
 {
   uint64_t limit = request_limit (c);
 
-  return c->lost_at != 0 && limit != NEVER && c->now >= c->lost_at + limit &&
-         !alone (c) && !(mirroring (c) && c->peer_member);
+  if (limit == NEVER || alone (c))
+    return false;
+  if (r->began != 0 && c->now >= r->began + limit)
+    return true;
+  return c->lost_at != 0 && c->now >= c->lost_at + limit &&
+         !(mirroring (c) && c->peer_member);
 }
 
 static bool
@@ -234,7 +240,7 @@ write_or_zero (struct tl_core *c, struct tl_request *r)
 void
 request (struct tl_core *c, struct tl_request *r)
 {
-  r->entered = c->now;
+  r->entered = r->began != 0 ? r->began : c->now;
   r->error = 0;
   r->state = REQ_NEW;
   r->slot = TL_KEPT_WRITES;
@@ -253,12 +259,12 @@ request (struct tl_core *c, struct tl_request *r)
           r->length <= c->config.size - r->offset);
   if (r->op == TL_OP_READ) {
     if (!try_read (c, r)) {
-      if (failing (c))
+      if (failing (c, r))
         done (c, r, EIO);
       else
         hold (c, r);
     }
-  } else if (failing (c)) {
+  } else if (failing (c, r)) {
     done (c, r, EIO);
   } else {
     write_or_zero (c, r);
@@ -310,7 +316,7 @@ is_everywhere (const struct tl_core *c, const struct tl_request *r)
 }
 
 /* A read that waited for a session may grow too old in it.  (A write that is
- * in flight entered within this session, whose own deadline covers it.)
+ * in flight was sent as it entered, and the session's own deadline covers it.)
  */
 static void
 expire_reads (struct tl_core *c, uint64_t limit)

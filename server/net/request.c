@@ -104,16 +104,6 @@ wait_for (struct tl_node *node, struct tl_call *call)
   }
 }
 
-/* Each piece has the deadline to itself: no further one begins once it is over
- * for the whole.
- */
-static bool
-is_late (const struct tl_node *node, const struct tl_inside *inside)
-{
-  return inside->number && node->policy != TL_POLICY_FREEZE &&
-         tl_now () >= inside->began + node->deadline;
-}
-
 /* Run one piece.  0 or an errno value. */
 static int
 run (struct tl_node *node, struct tl_call *call)
@@ -130,8 +120,6 @@ run (struct tl_node *node, struct tl_call *call)
   tl_lock (node);
   if (!node->started || node->over)
     error = ESHUTDOWN;
-  else if (is_late (node, call->inside))
-    error = EIO;
   else if (request->op == TL_OP_WRITE)
     error = tl_store_reserve (node->store, request->offset, request->length);
   if (error) {
@@ -141,6 +129,8 @@ run (struct tl_node *node, struct tl_call *call)
   }
   if (!call->inside->number)
     enter (node, call->inside);
+  else
+    request->began = call->inside->began;
   tl_step (node, &event);
   tl_leave (node);
   wait_for (node, call);

@@ -11,7 +11,7 @@ import os
 import pair
 from history import Client
 from load import DEADLINE, Load
-from network import requires_network
+from network import NetworkPair, requires_network
 from rounds import check_history, work_for, work_until
 
 BLIPS = int(os.environ.get('TWINLOG_BLIPS', '50'))
@@ -54,6 +54,20 @@ def test_short_down():
     pair.equal(load.client.failed, 0, 'failed requests')
     pair.equal(load.both.a.get('view'), view, 'view')
     load.end('0.2 s down, error')
+
+
+def test_parts():
+    """A write that is carried out in two parts waits in the first one until
+    the arbiter has let the node go on alone, and ends as well as any other.
+    """
+    both = NetworkPair(size=2 * pair.MIB, deadline=DEADLINE, arbiter=True)
+    both.create()
+    handle = both.a.connect()
+    both.cable('down')
+    handle.pwrite(bytes(2 * pair.BLOCK), pair.MIB - pair.BLOCK)
+    handle.zero(2 * pair.BLOCK, pair.MIB - pair.BLOCK)
+    pair.equal(both.a.get('copies'), 1, 'copies')
+    both.stop()
 
 
 def test_deaf():
@@ -149,5 +163,5 @@ def test_promotion_across():
 
 if __name__ == '__main__':
     requires_network()
-    pair.main(test_down_and_up, test_short_down, test_deaf, test_slow,
-              test_connections_killed, test_promotion_across)
+    pair.main(test_down_and_up, test_short_down, test_parts, test_deaf,
+              test_slow, test_connections_killed, test_promotion_across)

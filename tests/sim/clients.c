@@ -224,6 +224,14 @@ issue (struct sim *sim, int number)
     return;
   choose (sim, &op->request, client->reader);
   op->request.epoch = client->epoch;
+  if (sim->now % 64 == 0) {
+    /* The last part of a longer one, which has had some of its time. */
+    uint64_t before = sim->now / 64 % 4 * sim->deadline / 2;
+
+    op->request.began = sim->nodes[op->node].clock + sim->now -
+                        (before < sim->now ? before : 0);
+    sim_count (sim, T_PARTS);
+  }
   enter (sim, node, op);
 }
 

@@ -64,6 +64,7 @@ static const struct {
     {T_WRITES, "acknowledged writes", true},
     {T_ZEROES, "acknowledged zeroes", false},
     {T_FLUSHES, "acknowledged flushes", false},
+    {T_PARTS, "later parts of requests", false},
     {T_READS, "reads checked", false},
     {T_SECTORS, "sectors of these", false},
     {T_STALE_READS, "reads by reads=local from an overtaken primary", false},

@@ -62,6 +62,7 @@ enum total {
   T_ZEROES,
   T_READS,
   T_FLUSHES,
+  T_PARTS,
   T_FAILED,
   T_SECTORS,
   T_STALE_READS,

@@ -466,6 +466,18 @@ cluster_write (struct cluster *c, unsigned i, struct unit_request *r,
 }
 
 void
+cluster_part (struct cluster *c, unsigned i, struct unit_request *r,
+              uint64_t offset, uint32_t length, uint64_t began)
+{
+  memset (r, 0, sizeof *r);
+  r->core.op = TL_OP_WRITE;
+  r->core.offset = offset;
+  r->core.length = length;
+  r->core.began = began;
+  submit (c, i, r);
+}
+
+void
 cluster_zero (struct cluster *c, unsigned i, struct unit_request *r,
               uint64_t offset, uint32_t length)
 {

@@ -107,6 +107,9 @@ const char *cluster_reply (const struct cluster *c, unsigned i);
 /* Hand a request to node I; the request ends when its `done` says so. */
 void cluster_write (struct cluster *c, unsigned i, struct unit_request *r,
                     uint64_t offset, uint32_t length, unsigned char fill);
+/* A later part of a write that BEGAN then. */
+void cluster_part (struct cluster *c, unsigned i, struct unit_request *r,
+                   uint64_t offset, uint32_t length, uint64_t began);
 void cluster_zero (struct cluster *c, unsigned i, struct unit_request *r,
                    uint64_t offset, uint32_t length);
 void cluster_read (struct cluster *c, unsigned i, struct unit_request *r,

@@ -61,6 +61,48 @@ START_TEST (error_policy_fails_after_the_deadline)
 }
 END_TEST
 
+/* A later part of a request has the time that the parts before it left: with an
+ * arbiter the first one may have waited for the deadline and longer.
+ */
+START_TEST (part_has_the_time_of_the_whole)
+{
+  uint64_t began;
+
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  began = c.now;
+  cluster_cut (&c, false);
+  cluster_write (&c, 0, &r, 0, TL_BLOCK, 'x');
+  c.arbiter_up = false;
+  cluster_pass (&c, DEADLINE + 50000);
+  ck_assert (!r.done);
+  c.arbiter_up = true;
+  cluster_pass (&c, 300000);
+  ck_assert (r.done && r.core.error == 0);
+  cluster_part (&c, 0, &r, TL_BLOCK, TL_BLOCK, began);
+  ck_assert (r.done && r.core.error == 0);
+  /* Alone it takes no time, however late it is. */
+  cluster_part (&c, 0, &r, TL_BLOCK, TL_BLOCK, 1);
+  ck_assert (r.done && r.core.error == 0);
+  c.link = true;
+  cluster_pass (&c, 3 * DEADLINE);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_part (&c, 0, &r, TL_BLOCK, TL_BLOCK, c.now - DEADLINE);
+  cluster_run (&c);
+  ck_assert (r.done && r.core.error == 0);
+  cluster_part (&c, 0, &r, TL_BLOCK, TL_BLOCK, c.now - 3 * DEADLINE);
+  ck_assert (r.done && r.core.error == EIO);
+  /* One that waits does so for what is left. */
+  cluster_cut (&c, false);
+  c.arbiter_up = false;
+  cluster_part (&c, 0, &r, TL_BLOCK, TL_BLOCK, c.now - DEADLINE);
+  cluster_pass (&c, DEADLINE - 50000);
+  ck_assert (!r.done);
+  cluster_pass (&c, 100000);
+  ck_assert (r.done && r.core.error == EIO);
+  cluster_free (&c);
+}
+END_TEST
+
 /* A write that waits through a short cut succeeds, in the same view. */
 START_TEST (write_survives_a_blip)
 {
@@ -312,7 +354,8 @@ START_TEST (verify_is_interrupted)
 END_TEST
 
 UNIT_MAIN ("acknowledge", write_waits_for_the_peer,
-           error_policy_fails_after_the_deadline, write_survives_a_blip,
+           error_policy_fails_after_the_deadline,
+           part_has_the_time_of_the_whole, write_survives_a_blip,
            continue_goes_on_past_a_frozen_partner,
            chunk_does_not_overtake_a_write, request_does_not_stop_a_resync,
            local_reads_need_no_word, resync_keeps_its_rate,
