@@ -16,6 +16,7 @@ put (struct sim *sim, struct node *node, const struct tl_record *record,
   history_learn (sim, &record->view, node);
   node->record = *record;
   node->has_record = true;
+  node->unacted = true;
   if (durable) {
     node->durable = *record;
     node->has_durable = true;
@@ -86,6 +87,8 @@ disk_stored (struct sim *sim, struct node *node, bool ok)
          ok ? "stored" : "could not be stored",
          sim_view_text (&node->writing.view));
   node_step (sim, node, &event);
+  if (ok && node->alive && !node->halted)
+    node->unacted = false;
 }
 
 /* The node has died, by a POWER cut or not. */

@@ -108,8 +108,11 @@ good_copy (const struct sim *sim, const struct node *node,
       !tl_view_has (newest, node->name))
     return false;
 
-  /* Promoted by force, and its process ended before that had come to be. */
-  if (sim->forks && sim->ram_kept && node->kept.data != TL_COMPLETE)
+  /* Its view was stored, by the creation of the volume or a promotion by force,
+   * and its process ended before its data had come to count in it.
+   */
+  if ((sim->forks || node->unacted) && sim->ram_kept &&
+      node->kept.data != TL_COMPLETE)
     return false;
   if (!sim->with_arbiter && node->connected_view != record->view.id &&
       node->primary_view != record->view.id)

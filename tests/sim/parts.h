@@ -110,6 +110,7 @@ struct node {
   struct tl_record durable;
   uint64_t disk_bad_until, disk_slow_until, disk_stuck_until;
   bool misplaced; /* what is there is the other node's */
+  bool unacted;   /* no process has acted on it since it was written */
 
   /* Of this life: */
   bool storing; /* a TL_DO_STORE is under way ... */
