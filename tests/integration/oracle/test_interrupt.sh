@@ -20,8 +20,9 @@ left_overs() {
 interrupt() {
   local pid i status=0 left
   # A shell's background job would ignore SIGINT, and what nohup started SIGHUP.
-  TMPDIR=$dir env --default-signal=INT,HUP "$TWINLOG_SOURCE/scripts/quickstart" \
-    --built "$TWINLOG_BUILD" >"$dir/out" 2>&1 </dev/null &
+  TMPDIR=$dir setsid env --default-signal=INT,HUP \
+    "$TWINLOG_SOURCE/scripts/quickstart" --built "$TWINLOG_BUILD" \
+    >"$dir/out" 2>&1 </dev/null &
   pid=$!
   for ((i = 0; i < 600; i++)); do
     if grep -q "$2" "$dir/out" || ! kill -0 "$pid" 2>/dev/null; then
@@ -29,7 +30,16 @@ interrupt() {
     fi
     sleep 0.05
   done
-  kill -s "$1" "$pid"
+  # To the whole group, as from a terminal; and again, as a person would: bash
+  # loses an INT that comes just as a child of it ends well.
+  kill -s "$1" -- "-$pid"
+  for ((i = 0; i < 600; i++)); do
+    if ! kill -0 "$pid" 2>/dev/null; then
+      break
+    fi
+    sleep 0.05
+    [ "$((i % 20))" -ne 19 ] || kill -s "$1" -- "-$pid" 2>/dev/null || true
+  done
   wait "$pid" || status=$?
   left=$(left_overs) || true
   if [ "$status" -ne $((128 + $(kill -l "$1"))) ] || [ -n "$left" ]; then
