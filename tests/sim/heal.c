@@ -201,6 +201,20 @@ status_agrees (struct sim *sim, bool report)
   return true;
 }
 
+/* What was on the way when the faults ceased, or was held up, has ended the
+ * session: begin again, but not without end.
+ */
+static void
+restore_again (struct sim *sim)
+{
+  struct schedule *schedule = &sim->schedule;
+
+  schedule->stage = HEAL_RESTORE;
+  schedule->final_next = schedule->final_failed = 0;
+  if (++schedule->restored > 3)
+    sim_violate (sim, "does not serve for long after healing");
+}
+
 static void
 read_all (struct sim *sim)
 {
@@ -208,7 +222,7 @@ read_all (struct sim *sim)
   struct node *node = serving (sim);
 
   if (!node || schedule->final_failed) {
-    sim_violate (sim, "does not serve after healing");
+    restore_again (sim);
     return;
   }
   while (schedule->final_next < sim->blocks && !sim->violated &&
@@ -257,8 +271,7 @@ verify (struct sim *sim)
   uint64_t expected = schedule->rotten;
 
   if (!node) {
-    /* What was on the way when the faults ceased has ended the session. */
-    schedule->stage = HEAL_RESTORE;
+    restore_again (sim);
     return;
   }
 
@@ -268,7 +281,7 @@ verify (struct sim *sim)
       status->out_of_sync != 0)
     return;
   if (status->verify_interrupted && schedule->stage == HEAL_VERIFY) {
-    schedule->stage = HEAL_RESTORE;
+    restore_again (sim);
     return;
   }
   if (status->verify_ended == 0 || status->verify_interrupted ||

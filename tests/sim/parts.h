@@ -360,6 +360,7 @@ struct schedule {
   unsigned final_next;  /* block to be read next */
   unsigned final_reads; /* not yet answered */
   unsigned final_failed;
+  unsigned restored; /* times that all began again */
 };
 
 #endif
