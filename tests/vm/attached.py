@@ -1,13 +1,12 @@
-"""The volume as a device of the kernel, through `twinlog attach`."""
+"""The agent of a volume that is attached, and load on its device."""
 
 import json
 import re
 
 import storage
-from pair import DONE, check, equal
-from storage import VOLUME, twinlog
+from pair import check, equal
+from storage import NAME, VOLUME, twinlog
 
-NAME = f'/dev/disk/by-id/twinlog-{VOLUME}'
 # A log device has 64 MiB at least.
 KEPT = {'size': '96M', 'deadline': 20, 'store': '/dev/shm/slog0'}
 LOAD = '/var/log/load'
@@ -25,14 +24,6 @@ def log_of(machine):
     return [line.split('twinlog', 1)[1]
             for line in machine.text(f'cat {SYSLOG}').splitlines()
             if 'twinlog[' in line]
-
-
-def attach(machine, options='', expect=DONE):
-    return twinlog(machine, f'attach {VOLUME} {options}', expect)
-
-
-def detach(machine, options='', expect=DONE):
-    return twinlog(machine, f'detach {VOLUME} {options}', expect)
 
 
 def agent(machine):

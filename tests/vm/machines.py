@@ -7,7 +7,8 @@ run inside it through its agent.  However the test ends, the processes, the
 namespace and the directory are gone.
 
 In a machine 10.0.0.1 is a and 10.0.0.2 is b, /dev/vda1 is a partition of the
-shared disk, and what is in /var/lib/twinlog outlives a power cut.
+shared disk, and what is in /var/lib/twinlog outlives a power cut.  At port 1 of
+10.0.2.100 is tests/vm/arbiter, outside of both.
 """
 
 import ctypes
@@ -17,19 +18,21 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 from collections import namedtuple
 
 import network
 import pair
 from pair import MIB, Failure, check
 
+ARBITER = os.path.join(pair.SOURCE, 'tests/vm/arbiter')
+TSC = os.path.join(pair.BUILD, 'tests/vm/tsc')
 BUILDER = os.path.join(pair.SOURCE, 'tests/vm/build')
 QEMU = 'qemu-system-x86_64'
 AGENT_PORT = 1          # in each machine
 WAYS_IN = {'a': 1001, 'b': 1002}  # to it, in the namespace
 READY = b'twinlog-agent: ready'
 SECTOR = 512
+SLOW = 600  # seconds for what takes a few where nothing else runs
 CLONE_NEWNET = 0x40000000
 
 Result = namedtuple('Result', 'status output')
@@ -83,7 +86,7 @@ class Machine:
             '-kernel', lab.path('vmlinuz'), '-initrd', lab.path('initrd'),
             '-append', 'console=ttyS0 quiet panic=-1 tsc=reliable'
                        ' clocksource=tsc net.ifnames=0 ipv6.disable=1'
-                       f' twinlog.node={name}',
+                       f'{lab.clock} twinlog.node={name}',
             '-chardev', f'socket,id=console,path={self.console},server=on,'
                         f'wait=off,logfile={self.log_path},logappend=on',
             '-serial', 'chardev:console',
@@ -92,7 +95,9 @@ class Machine:
             '-device', f'virtio-net-pci,netdev=link,romfile=,'
                        f'mac=02:00:00:00:00:0{name}',
             '-netdev', 'user,id=agent,restrict=on,hostfwd='
-                       f'tcp:127.0.0.1:{WAYS_IN[name]}-10.0.2.15:{AGENT_PORT}',
+                       f'tcp:127.0.0.1:{WAYS_IN[name]}-10.0.2.15:{AGENT_PORT},'
+                       'guestfwd=tcp:10.0.2.100:1-cmd:'
+                       f'{ARBITER} {lab.arbiter}',
             '-device', 'virtio-net-pci,netdev=agent,romfile=',
             '-device', 'virtio-serial-pci',
             '-chardev', f'file,id=records,path={self.records},append=on',
@@ -115,7 +120,7 @@ class Machine:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, preexec_fn=pair.die_with_parent)
 
-    def wait_ready(self, seconds=300):
+    def wait_ready(self, seconds=SLOW):
         def ready():
             self.must_run()
             return READY in self.console_since(self.started_at)
@@ -151,7 +156,7 @@ class Machine:
 
     # ---- Commands ----
 
-    def run(self, command, seconds=120, data=b'', may_fail=False):
+    def run(self, command, seconds=SLOW, data=b'', may_fail=False):
         """Run a shell command inside, which reads DATA; its status and all
         that it wrote.  A status but 0 is a failure unless it may fail."""
         script = command.encode()
@@ -180,7 +185,7 @@ class Machine:
               f' {result.output.decode(errors="replace").strip()}')
         return result
 
-    def text(self, command, seconds=120):
+    def text(self, command, seconds=SLOW):
         """What a command writes, without the white space around it."""
         return self.run(command, seconds).output.decode().strip()
 
@@ -188,7 +193,7 @@ class Machine:
         """Run a command in the background; what it writes goes into LOG."""
         self.run(f'({command}) >{log} 2>&1 </dev/null &')
 
-    def wait(self, command, seconds=180.0):
+    def wait(self, command, seconds=SLOW):
         """Wait until a command inside succeeds."""
         pair.wait_for(lambda: self.run(command, may_fail=True).status == 0,
                       f'machine {self.name}: {command}', seconds, 0.1)
@@ -226,6 +231,10 @@ class Lab:
         built = pair.run([BUILDER, '--built', pair.BUILD, self.directory],
                          timeout=3600)
         check(built.returncode == 0, f'tests/vm/build: {built.stderr.strip()}')
+        ticks = pair.run([TSC]).stdout.strip()
+        self.clock = f' tsc_early_khz={ticks}' if int(ticks) else ''
+        self.arbiter = self.path('arbiter')
+        os.mkdir(self.arbiter)
         self.shared = self.path('shared.disk')
         write_partition(self.shared, size)
         self.a, self.b = self.nodes = [Machine(self, name) for name in 'ab']

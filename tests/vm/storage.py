@@ -5,16 +5,22 @@ These are the commands that an administrator would give.
 """
 
 import shlex
+import time
 
 import pair
-from pair import DONE, check, equal
+from machines import SLOW
+from pair import DONE, check, equal, wait_for
 
 VOLUME = 'slog0'
 SOCKET = f'/run/twinlog/{VOLUME}.sock'
-DEVICE = '/dev/nbd0'
+DEVICE = '/dev/nbd0'  # the first one that is free
+NAME = f'/dev/disk/by-id/twinlog-{VOLUME}'
+SEARCH = f'/dev/vda1 {NAME}'  # where the devices of the pool are
 DATA = '/tank/data'
 RECORDS = '/dev/virtio-ports/records'
 ADDRESSES = {'a': '10.0.0.1:10810', 'b': '10.0.0.2:10810'}
+# Of nodes with which nothing is to fail, however slow this machine is.
+PATIENT = {'deadline': 30}
 NODE_LOG = '/var/log/nbdkit'
 
 
@@ -36,7 +42,7 @@ def start_node(machine, size='256M', **parameters):
         raise pair.Failure(f'{failure}: {log}') from None
 
 
-def twinlog(machine, command, expect=DONE, seconds=180):
+def twinlog(machine, command, expect=DONE, seconds=SLOW):
     """The command twinlog on MACHINE; its output."""
     result = machine.run(f'twinlog {command}', seconds, may_fail=True)
     output = result.output.decode(errors='replace')
@@ -46,7 +52,7 @@ def twinlog(machine, command, expect=DONE, seconds=180):
     return output
 
 
-def await_states(machine, *states, seconds=180):
+def await_states(machine, *states, seconds=SLOW):
     for state in states:
         twinlog(machine, f'wait {VOLUME} --for {state} --timeout {seconds}',
                 seconds=seconds + 30)
@@ -66,28 +72,27 @@ def create_pair(lab, **parameters):
     await_pair(lab.a)
 
 
-def attach(machine, seconds=10):
-    """The volume as a block device, through plain nbd-client.  SECONDS is the
-    time-out of the kernel, which is longer than the node's deadline."""
-    machine.run(f'nbd-client -unix {SOCKET} {DEVICE} -timeout {seconds}')
+def attach(machine, options='', expect=DONE):
+    """The volume as a block device; what the command said."""
+    return twinlog(machine, f'attach {VOLUME} {options}', expect)
 
 
-def detach(machine):
-    machine.run(f'nbd-client -d {DEVICE}')
+def detach(machine, options='', expect=DONE):
+    return twinlog(machine, f'detach {VOLUME} {options}', expect)
 
 
-def create_pool(machine):
+def create_pool(machine, log=NAME):
     """The pool, with the volume as its log device, and a file system."""
     machine.run('zpool create -o cachefile=none -o ashift=12 tank /dev/vda1'
-                f' log {DEVICE}', 120)
+                f' log {log}')
     machine.run('zfs create tank/data')
 
 
-def import_pool(machine):
+def import_pool(machine, log=NAME):
     """After the other machine died: never with -m, which does without a log.
     """
     machine.run('zpool import -f -o cachefile=none -d /dev/vda1'
-                f' -d {DEVICE} tank', 120)
+                f' -d {log} tank')
 
 
 def fail_over(survivor):
@@ -96,11 +101,33 @@ def fail_over(survivor):
     script said."""
     return survivor.text(
         f'twinlog-failover {VOLUME} --fenced --pool tank --share ""'
-        f' --search "/dev/vda1 {DEVICE}" 2>&1', 180)
+        f' --search "{SEARCH}" 2>&1')
 
 
 def pool_is_healthy(machine):
     return machine.text('zpool list -H -o health tank') == 'ONLINE'
+
+
+def log_of_pool(machine):
+    """State of the log device, and its errors (read, write, checksum)."""
+    said = machine.text('zpool status -p tank')
+    lines = [line.split() for line in said.splitlines()
+             if f'twinlog-{VOLUME}' in line]
+    check(len(lines) == 1, f'one log device: {said}')
+    return lines[0][1:5]
+
+
+def log_is_whole(machine):
+    """No request to the log device has failed."""
+    equal(log_of_pool(machine), ['ONLINE', '0', '0', '0'],
+          'state and errors of the log device')
+
+
+def time_of_status(machine, seconds=SLOW):
+    """How long `zpool status` takes; not to answer at all is a failure."""
+    began = time.monotonic()
+    machine.run('zpool status tank', seconds)
+    return time.monotonic() - began
 
 
 def log_writes(machine):
@@ -135,13 +162,34 @@ def start_writer(machine, prefix, threads=2):
                   '/var/log/writer')
 
 
+def more_files(machine, what, count=30, seconds=SLOW):
+    """Until so many more are acknowledged."""
+    enough = acknowledged(machine) + count
+    wait_for(lambda: acknowledged(machine) >= enough,
+             f'{count} files are acknowledged {what}', seconds, 0.05)
+
+
+def pool_under_load(lab, prefix, **parameters):
+    """The pair, attached to `a`, as the log of the pool, and the writer."""
+    create_pair(lab, **parameters)
+    attach(lab.a)
+    create_pool(lab.a)
+    start_writer(lab.a, prefix)
+    more_files(lab.a, 'by the pair')
+
+
+def end_writer(machine):
+    machine.run('kill $(pidof fsync-writer); '
+                'while pidof fsync-writer; do usleep 10000; done')
+
+
 def judge(machine):
     """Compare what is on MACHINE with the notes of both; how many files were
     acknowledged, and how many of them are lost."""
     notes = b''.join(line for each in machine.lab.nodes
                      for line in received(each))
     machine.run('cat >/tmp/notes', data=notes)
-    result = machine.run(f'fsync-writer verify {DATA} /tmp/notes', 300,
+    result = machine.run(f'fsync-writer verify {DATA} /tmp/notes',
                          may_fail=True)
     output = result.output.decode(errors='replace').strip()
     check(result.status in (0, 1), f'fsync-writer verify: {output}')

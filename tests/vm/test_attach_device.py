@@ -4,13 +4,12 @@ primary role goes."""
 
 import pair
 import storage
-from attached import (NAME, agent, attach, clients, create_kept_pair, detach,
-                      kernel_is_quiet, kill_node, log_of, start_log,
-                      write_block)
+from attached import (agent, clients, create_kept_pair, kernel_is_quiet,
+                      kill_node, log_of, start_log, write_block)
 from machines import Lab
 from pair import FAILED, MIB, REFUSED, UNREACHABLE, USAGE, check, contains, \
     equal, wait_for
-from storage import VOLUME, twinlog
+from storage import NAME, SOCKET, VOLUME, attach, detach, twinlog
 
 
 def queue(machine, index, key):
@@ -96,10 +95,10 @@ def test_refusals():
              ['twinlog attached'], "detach of another one's device")
     lab.a.run('nbd-client -d /dev/nbd1')
 
-    storage.attach(lab.a)
+    lab.a.run(f'nbd-client -unix {SOCKET} /dev/nbd0')
     contains(attach(lab.a, expect=REFUSED), ['another NBD client'],
              'two that write at once')
-    storage.detach(lab.a)
+    lab.a.run('nbd-client -d /dev/nbd0')
     is_gone(lab.a)
     attach(lab.a)
     detach(lab.a)

@@ -23,6 +23,21 @@ def commands(machine, number):
     contains(machine.text('nbdkit twinlog --help'), ['listen='], 'our plugin')
 
 
+def clock(machine):
+    """A second is one, however busy this machine was while it booted."""
+    def look():
+        before = time.monotonic()
+        inside = float(machine.text('cut -d " " -f 1 /proc/uptime'))
+        return before, inside, time.monotonic()
+    first = last = look()
+    while last[0] - first[2] < 3:
+        last = look()
+    took = last[1] - first[1]
+    least, most = last[0] - first[2], last[2] - first[0]
+    check(least * 0.98 - 0.1 <= took <= most * 1.02 + 0.1,
+          f'{took:.2f} s in the machine, {least:.2f} s to {most:.2f} s outside')
+
+
 def records(machine):
     """What was written to the port is outside before write returns."""
     for line in ('one', 'two'):
@@ -59,6 +74,7 @@ def test_boot():
     print(f'both are up after {time.monotonic() - began:.1f} s')
     for number, machine in enumerate(lab.nodes, 1):
         commands(machine, number)
+        clock(machine)
         records(machine)
     link(lab)
     power_cut(lab)

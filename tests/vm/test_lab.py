@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pair
-from machines import BUILDER
+from machines import BUILDER, SLOW
 from pair import check, contains, equal, wait_for
 
 LAB = os.path.join(pair.SOURCE, 'scripts/zfs-lab')
@@ -35,7 +35,7 @@ class Terminal:
         with open(self.path, errors='replace') as output:
             return output.read()
 
-    def wait_shown(self, text, seconds=180):
+    def wait_shown(self, text, seconds=SLOW):
         def seen():
             if text in self.shown():
                 return True
@@ -44,7 +44,7 @@ class Terminal:
             return False
         wait_for(seen, f'zfs-lab shows {text!r}', seconds, 0.1)
 
-    def wait_prompt(self, number, seconds=180):
+    def wait_prompt(self, number, seconds=SLOW):
         """Until it takes a command for so many times."""
         wait_for(lambda: self.shown().count('lab> ') >= number,
                  f'prompt {number}', seconds, 0.1)

@@ -9,13 +9,13 @@ import time
 
 import pair
 import storage
-from machines import Lab
+from machines import SLOW, Lab
 from pair import check, equal, wait_for
 
 MOVES = int(os.environ.get('TWINLOG_MOVES', '2'))
 ENOUGH = 20  # acknowledged before a move
 MOVE = f'twinlog-move {storage.VOLUME} --pool tank --share ""' \
-    f' --search "/dev/vda1 {storage.DEVICE}"'
+    f' --search "{storage.SEARCH}"'
 
 
 def move(lab, active, number):
@@ -23,18 +23,17 @@ def move(lab, active, number):
     before = storage.acknowledged(active)
     storage.start_writer(active, f'move{number}')
     wait_for(lambda: storage.acknowledged(active) >= before + ENOUGH,
-             'files are acknowledged', 120, 0.05)
-    busy = active.run(f'{MOVE} 2>&1', 180, may_fail=True)
+             'files are acknowledged', SLOW, 0.05)
+    busy = active.run(f'{MOVE} 2>&1', may_fail=True)
     check(busy.status == 1 and b'nothing has moved' in busy.output,
           f'a move of a pool in use: {busy.output}')
     check(storage.pool_is_healthy(active), 'the pool goes on where it was')
-    active.run('kill $(pidof fsync-writer); '
-               'while pidof fsync-writer; do usleep 10000; done')
+    storage.end_writer(active)
     began = time.monotonic()
-    said = active.text(f'{MOVE} 2>&1', 180)
+    said = active.text(f'{MOVE} 2>&1')
     check('--take' in said, f'twinlog-move: {said}')
     taker = lab.other(active)
-    taker.run(f'{MOVE} --take 2>&1', 180)
+    taker.run(f'{MOVE} --take 2>&1')
     took = time.monotonic() - began
     count, lost = storage.judge(taker)
     equal(lost, 0, 'lost files')
@@ -46,7 +45,7 @@ def move(lab, active, number):
 def test_moves():
     lab = Lab().start()
     storage.create_pair(lab)
-    lab.a.run(f'twinlog attach {storage.VOLUME}')
+    storage.attach(lab.a)
     storage.create_pool(lab.a)
     active = lab.a
     for number in range(1, MOVES + 1):

@@ -11,7 +11,7 @@ import time
 
 import pair
 import storage
-from machines import Lab
+from machines import SLOW, Lab
 from pair import check, equal, wait_for
 
 CUTS = int(os.environ.get('TWINLOG_POWER_CUTS', '2'))
@@ -23,7 +23,7 @@ def cut(lab, active, number):
     before = storage.acknowledged(active)
     storage.start_writer(active, f'cut{number}')
     wait_for(lambda: storage.acknowledged(active) >= before + ENOUGH,
-             'files are acknowledged', 120, 0.05)
+             'files are acknowledged', SLOW, 0.05)
     time.sleep(random.random())
     active.power_cut()
     survivor = lab.other(active)

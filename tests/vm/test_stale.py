@@ -4,7 +4,7 @@ and has lost files: the check of the power cuts can fail."""
 
 import pair
 import storage
-from machines import Lab
+from machines import SLOW, Lab
 from pair import REFUSED, check, contains, wait_for
 
 STORE = '/run/slog0.ram'
@@ -20,18 +20,18 @@ def leave_behind(lab):
     before = storage.acknowledged(lab.a)
     storage.start_node(lab.b, store=STORE)
     wait_for(lambda: storage.acknowledged(lab.a) >= before + BEHIND,
-             'files are acknowledged by one node', 120, 0.05)
+             'files are acknowledged by one node', SLOW, 0.05)
 
 
 def test_stale():
     lab = Lab().start()
     # Nothing fails before `degrade`: it has minutes.
     storage.create_pair(lab, store=STORE, deadline=300)
-    storage.attach(lab.a, seconds=600)
+    storage.attach(lab.a)
     storage.create_pool(lab.a)
     storage.start_writer(lab.a, 'stale')
     wait_for(lambda: storage.acknowledged(lab.a) >= 10,
-             'files are acknowledged by both', 120, 0.05)
+             'files are acknowledged by both', SLOW, 0.05)
     leave_behind(lab)
     lab.a.power_cut()
     lab.cable('up')
