@@ -181,6 +181,13 @@ def test_wait():
                    expect=pair.DONE)
     both.a.twinlog('wait', '--for', 'Connected', '--timeout', '0.3',
                    expect=pair.TIMED_OUT)
+    # A node that is slow to answer is asked once, and answers.
+    both.a.pause()
+    resume = threading.Timer(0.5, both.a.resume)
+    resume.start()
+    both.a.twinlog('wait', '--for', 'Secondary', '--timeout', '0',
+                   expect=pair.DONE)
+    resume.join()
     # It waits for a node that is not there yet, and for what comes later.
     results = {}
 
