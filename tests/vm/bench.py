@@ -24,6 +24,7 @@ from pair import check
 
 MEMORY = 3072  # MiB of each machine
 IOPS = 150     # of the disk that the archive is unpacked to
+CLOCK_ERROR = 0.02
 SKIPPED = 77   # of a test that this machine cannot run
 # What unpacking compares; the others tell nothing more there.
 UNTAR = ('no-log', 'zil-off', 'ram-disk', 'memory', 'memory-link',
@@ -90,11 +91,30 @@ def in_rounds(lab, names, rounds, loads, results):
                 results[name].setdefault(load, []).append(result)
 
 
+def clock_of(machine):
+    """Seconds by the clock of MACHINE, and by that of the world outside before
+    and after it was read."""
+    before = time.monotonic()
+    inside = float(machine.text('cut -d" " -f1 /proc/uptime'))
+    return inside, before, time.monotonic()
+
+
+def clock_is_right(began, ended):
+    """A rate by a clock that is too fast or too slow is none."""
+    passed = ended[0] - began[0]
+    least, most = ended[1] - began[2], ended[2] - began[1]
+    check(least * (1 - CLOCK_ERROR) <= passed <= most * (1 + CLOCK_ERROR),
+          f'the clock of the machine is wrong: {passed:.1f} s passed there in'
+          f' {least:.1f} s')
+
+
 def with_lab(iops, work):
     say(f'booting two machines, {iops or "any number of"} operations a second')
     lab = Lab(memory=MEMORY, iops=iops).start()
     create_pool(lab.a)
+    began = clock_of(lab.a)
     result = work(lab)
+    clock_is_right(began, clock_of(lab.a))
     pair.clean_up()
     return result
 
