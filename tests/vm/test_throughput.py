@@ -1,0 +1,120 @@
+"""How fast the log is beside what it is compared with.  These machines are
+emulated, so that the ratios are printed, and none of them is a failure; what
+has to hold is that every write ends well and that status shows the times."""
+
+import json
+
+import pair
+import storage
+from attached import kernel_is_quiet
+from machines import SLOW, Lab
+from pair import check, equal, wait_for
+from storage import NAME, PATIENT, VOLUME, twinlog
+
+SECONDS = 5
+IOPS = 150  # of the disk of the main pool
+OUTPUT = '/var/log/fio'
+
+
+def fio(machine, options, meanwhile=None):
+    """KiB written per second, in a run in which no write fails."""
+    machine.spawn(f'fio --name=load {options} --time_based'
+                  f' --runtime={SECONDS} --group_reporting'
+                  f' --output-format=json >{OUTPUT}.json; echo ended $?',
+                  OUTPUT)
+
+    def ended():
+        if meanwhile:
+            meanwhile()
+        return 'ended' in machine.text(f'cat {OUTPUT}')
+    wait_for(ended, 'fio ends', SLOW, 0.5)
+    said = machine.text(f'cat {OUTPUT}')
+    equal(said.splitlines()[-1], 'ended 0', f'fio: {said}')
+    text = machine.text(f'cat {OUTPUT}.json')
+    job = json.loads(text[text.index('{'):])['jobs'][0]
+    equal(job['error'], 0, 'error of fio')
+    check(job['write']['io_bytes'] > 0, 'nothing was written')
+    return job['write']['bw']
+
+
+def files(jobs, size):
+    return f'--directory=/tank/data --rw=randwrite --sync=1 --numjobs={jobs}' \
+        f' --bs={size} --size=4m'
+
+
+def say(what, one, other):
+    print(f'{what}: {one} KiB/s and {other} KiB/s, {one / other:.2f} times',
+          flush=True)
+
+
+def create_pool(machine):
+    machine.run('zpool create -o cachefile=none -o ashift=12 tank /dev/vda1 &&'
+                ' zfs create tank/data')
+
+
+def use_log(machine, device):
+    machine.run(f'zpool add -f tank log {device}')
+
+
+def drop_log(machine, device):
+    machine.run(f'zpool remove tank {device}')
+
+
+def test_many_large():
+    """32 writers of 1 MiB, without a log and with it."""
+    lab = Lab(iops=IOPS).start()
+    storage.create_pair(lab, **PATIENT)
+    storage.attach(lab.a)
+    create_pool(lab.a)
+    seen = []
+
+    def look():
+        seen.append(json.loads(twinlog(lab.a, f'status {VOLUME} --json')))
+    without = fio(lab.a, files(32, '1m'))
+    use_log(lab.a, NAME)
+    with_log = fio(lab.a, files(32, '1m'), look)
+    say('32 writers of 1 MiB, with and without the log', with_log, without)
+    write = seen[-1]['latency-us']['write']
+    busiest = max(status['ap-in-flight'] for status in seen)
+    print(f'at most {busiest} in flight, {write}')
+    check(busiest > 0 and 0 < write['p50'] <= write['p99'],
+          'status does not show what they waited for')
+    equal(seen[-1]['counters']['failed'], 0, 'failed requests')
+    storage.log_is_whole(lab.a)
+    kernel_is_quiet(lab.a)
+
+
+def test_ram_disk():
+    """4 KiB, one writer: the pair, and a RAM disk of this machine, as log."""
+    lab = Lab(iops=IOPS).start()
+    storage.create_pair(lab, **PATIENT)
+    storage.attach(lab.a)
+    lab.a.run('modprobe brd rd_nr=1 rd_size=131072')
+    create_pool(lab.a)
+    use_log(lab.a, '/dev/ram0')
+    ram = fio(lab.a, files(1, '4k'))
+    drop_log(lab.a, '/dev/ram0')
+    use_log(lab.a, NAME)
+    say('4 KiB with one writer, the pair and a RAM disk as log',
+        fio(lab.a, files(1, '4k')), ram)
+    kernel_is_quiet(lab.a)
+
+
+def test_depth_32():
+    """4 KiB straight to the device: two copies, and one."""
+    lab = Lab().start()
+    storage.create_pair(lab, **PATIENT)
+    storage.attach(lab.a)
+    options = f'--filename={NAME} --direct=1 --rw=randwrite --bs=4k' \
+        ' --numjobs=32 --size=64m'
+    mirrored = fio(lab.a, options)
+    storage.twinlog(lab.a, 'status')
+    lab.b.power_cut()
+    storage.await_states(lab.a, 'Connecting')
+    twinlog(lab.a, f'degrade {VOLUME} --fenced')
+    say('4 KiB with 32 in flight, two copies and one', mirrored,
+        fio(lab.a, options))
+
+
+if __name__ == '__main__':
+    pair.main(test_many_large, test_ram_disk, test_depth_32)
