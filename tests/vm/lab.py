@@ -34,10 +34,8 @@ The pool tank is on machine a, with its log on the volume {storage.VOLUME}.
   shell a | shell b    a shell in that machine; its end leads back here,
                        Ctrl-] leaves it as it is
   cut a                cut the power of a, and b can take over; there:
-      twinlog wait --for Connecting --timeout 10
-      twinlog promote --fenced
-      nbd-client -unix {storage.SOCKET} {storage.DEVICE} -timeout 10
-      zpool import -f -o cachefile=none -d /dev/vda1 -d {storage.DEVICE} tank
+      twinlog-failover {storage.VOLUME} --fenced --pool tank --share "" \\
+          --search "{storage.SEARCH}"
   start a              switch a on again, with a node that is filled
   cable down | cable up
   exit, or Ctrl-D      end both machines
