@@ -7,18 +7,23 @@
  * last words are not lost.  Or it fails: the core is told why, once.  `told`
  * is set, under the lock, by whoever comes first; nothing is read for the core
  * afterwards.  The descriptor is closed and the memory freed once the handles
- * are closed and no worker is in sendmsg.
+ * are closed and no worker sends or reads.
  */
 #include "net/net.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #define LINGER_MS 200
+
+/* How often a worker that reads looks at whether its request has ended. */
+#define READ_MS 20
 
 /* The kernel gives up on a peer that acknowledges nothing for so long, should
  * the core ever not.
@@ -39,19 +44,36 @@ tl_conn_find (struct tl_node *node, uint32_t id)
 static void
 set_options (int fd)
 {
+  struct timeval wait = {.tv_usec = READ_MS * 1000};
   int one = 1, timeout = USER_TIMEOUT_MS;
 
+  /* Only a worker that reads waits in a call on it. */
+  fcntl (fd, F_SETFL, fcntl (fd, F_GETFL) & ~O_NONBLOCK);
+  setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
   setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   setsockopt (fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
 }
 
 void
-tl_conn_watch (struct tl_conn *conn, int events)
+tl_conn_rewatch (struct tl_conn *conn)
 {
-  if (conn->polled == events)
+  struct epoll_event event = {.events = conn->wanted};
+
+  if (conn->lent)
+    event.events &= ~(uint32_t)EPOLLIN;
+  if (event.events == conn->watching)
     return;
-  conn->polled = events;
-  uv_poll_start (&conn->poll, events, on_poll);
+  conn->watching = event.events;
+  epoll_ctl (conn->watcher, EPOLL_CTL_MOD, conn->fd, &event);
+}
+
+void
+tl_conn_watch (struct tl_conn *conn, uint32_t events)
+{
+  tl_lock (conn->node);
+  conn->wanted = events;
+  tl_conn_rewatch (conn);
+  tl_unlock (conn->node);
 }
 
 /* ---- The end ---- */
@@ -67,6 +89,7 @@ free_conn (struct tl_conn *conn)
     ;
   *link = conn->next;
   tl_unlock (node);
+  close (conn->watcher);
   close (conn->fd);
   free (conn->buffer);
   free (conn);
@@ -123,17 +146,25 @@ struct tl_conn *
 tl_conn_make (struct tl_node *node, int fd, bool dialled)
 {
   struct tl_conn *conn = calloc (1, sizeof *conn);
+  struct epoll_event event = {.events = 0};
 
-  if (conn)
+  if (conn) {
     conn->buffer = malloc (TL_RECEIVE_SIZE);
-  if (!conn || !conn->buffer ||
-      uv_poll_init (&node->loop, &conn->poll, fd) != 0) {
-    if (conn)
+    conn->watcher = epoll_create1 (EPOLL_CLOEXEC);
+  }
+  if (!conn || !conn->buffer || conn->watcher == -1 ||
+      epoll_ctl (conn->watcher, EPOLL_CTL_ADD, fd, &event) == -1 ||
+      uv_poll_init (&node->loop, &conn->poll, conn->watcher) != 0) {
+    if (conn) {
       free (conn->buffer);
+      if (conn->watcher != -1)
+        close (conn->watcher);
+    }
     free (conn);
     close (fd);
     return NULL;
   }
+  uv_poll_start (&conn->poll, UV_READABLE, on_poll);
   uv_timer_init (&node->loop, &conn->timer);
   conn->poll.data = conn->timer.data = conn;
   conn->handles = 2;
@@ -158,7 +189,7 @@ tl_conn_up (struct tl_conn *conn)
   uv_timer_stop (&conn->timer);
   set_options (conn->fd);
   conn->phase = TL_PHASE_UP;
-  tl_conn_watch (conn, UV_READABLE);
+  tl_conn_watch (conn, EPOLLIN);
   tl_lock (node);
   if (++node->last_id == 0)
     node->last_id = 1;
@@ -184,7 +215,7 @@ static void
 linger (struct tl_conn *conn)
 {
   conn->phase = TL_PHASE_LINGER;
-  tl_conn_watch (conn, UV_READABLE);
+  tl_conn_watch (conn, EPOLLIN);
   uv_timer_start (&conn->timer, on_linger_timer, LINGER_MS, 0);
 }
 
@@ -204,39 +235,76 @@ discard (struct tl_conn *conn)
   }
 }
 
+/* Input, or an error: be the reader, unless a worker is. */
+static void
+input (struct tl_conn *conn, bool all)
+{
+  struct tl_node *node = conn->node;
+  const char *bad;
+  bool ours;
+
+  tl_lock (node);
+  ours = !conn->reading && !conn->told;
+  conn->reading |= ours;
+  tl_unlock (node);
+  if (!ours)
+    return;
+  bad = tl_receive (conn, all);
+  tl_lock (node);
+  conn->reading = false;
+  tl_unlock (node);
+  if (bad)
+    tl_conn_fail (conn, bad);
+}
+
+/* Take what the watcher has seen. */
+static uint32_t
+seen (struct tl_conn *conn)
+{
+  struct epoll_event event = {.events = 0};
+
+  return epoll_wait (conn->watcher, &event, 1, 0) == 1 ? event.events : 0;
+}
+
+static void
+up (struct tl_conn *conn)
+{
+  struct tl_node *node = conn->node;
+  uint32_t events = EPOLLIN;
+
+  /* What it waits for, but for room to send, is asked of the socket itself. */
+  if (conn->wanted & EPOLLOUT)
+    events = seen (conn);
+  if (events & EPOLLOUT) {
+    tl_lock (node);
+    conn->blocked = false;
+    tl_leave (node);
+    tl_turn (node);
+  }
+  if (events & ~(uint32_t)EPOLLOUT)
+    input (conn, false);
+}
+
 static void
 on_poll (uv_poll_t *poll, int status, int events)
 {
   struct tl_conn *conn = poll->data;
-  struct tl_node *node = conn->node;
 
-  if (status < 0) {
-    /* libuv reports an error of the socket so, and stops watching; the next
-     * call on the socket says what it is.
-     */
-    conn->polled = 0;
-    events = UV_READABLE | UV_WRITABLE;
-  }
   switch (conn->phase) {
   case TL_PHASE_DIALLING:
     tl_conn_dialled (conn);
     break;
   case TL_PHASE_UP:
-    if (events & UV_WRITABLE) {
-      tl_lock (node);
-      conn->blocked = false;
-      tl_leave (node);
-    }
-    if (events & UV_READABLE)
-      tl_receive (conn, status < 0);
-    break;
+    /* Where a step leaves something to the loop it is poked. */
+    up (conn);
+    return;
   case TL_PHASE_LINGER:
     discard (conn);
     break;
   case TL_PHASE_GONE:
     break;
   }
-  tl_turn (node);
+  tl_turn (conn->node);
 }
 
 /* One connection, in its turn.  It may be freed. */
@@ -244,28 +312,33 @@ static void
 turn (struct tl_conn *conn)
 {
   struct tl_node *node = conn->node;
-  bool told, down, blocked, sending;
-  int error;
+  bool told, down, blocked, busy, reading;
+  const char *bad;
 
   tl_lock (node);
   told = conn->told;
   down = conn->down;
   blocked = conn->blocked;
-  sending = conn->sending;
-  error = conn->error;
+  reading = conn->reading;
+  busy = conn->sending || reading;
+  bad = conn->bad;
+  if (!bad && conn->error)
+    bad = strerror (conn->error);
   tl_unlock (node);
 
-  if (conn->phase == TL_PHASE_UP && !told && error) {
+  if (conn->phase == TL_PHASE_UP && !told && bad && !reading) {
     /* The peer may have said why before it went. */
-    if (tl_receive (conn, true))
-      tl_conn_fail (conn, strerror (error));
-  } else if (conn->phase == TL_PHASE_UP && told && down)
+    if (!conn->bad)
+      input (conn, true);
+    if (conn->phase == TL_PHASE_UP)
+      tl_conn_fail (conn, bad);
+  } else if (conn->phase == TL_PHASE_UP && told && down && !reading)
     linger (conn);
   else if (conn->phase == TL_PHASE_UP && !told)
-    tl_conn_watch (conn, blocked ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+    tl_conn_watch (conn, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
   else if (conn->phase == TL_PHASE_LINGER)
-    tl_conn_watch (conn, UV_READABLE);
-  if (conn->phase == TL_PHASE_GONE && !conn->handles && !sending)
+    tl_conn_watch (conn, EPOLLIN);
+  if (conn->phase == TL_PHASE_GONE && !conn->handles && !busy)
     free_conn (conn);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #define DIAL_MS 2000
@@ -76,7 +77,7 @@ tl_conn_dial (struct tl_node *node)
     return;
   }
   uv_timer_start (&conn->timer, on_dial_timer, DIAL_MS, 0);
-  tl_conn_watch (conn, UV_WRITABLE);
+  tl_conn_watch (conn, EPOLLOUT);
 }
 
 void

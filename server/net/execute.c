@@ -80,7 +80,7 @@ tl_unlock (struct tl_node *node)
 }
 
 void
-tl_leave (struct tl_node *node)
+tl_pump (struct tl_node *node)
 {
   struct tl_conn *conn;
 
@@ -90,6 +90,12 @@ tl_leave (struct tl_node *node)
     if (conn)
       tl_queue_pump (node, conn);
   } while (conn);
+}
+
+void
+tl_leave (struct tl_node *node)
+{
+  tl_pump (node);
   tl_unlock (node);
 }
 
@@ -232,4 +238,13 @@ tl_step (struct tl_node *node, struct tl_event *event)
   /* The loop's timer is left alone where it only fires too early. */
   if (node->wake < node->armed)
     tl_poke (node);
+}
+
+void
+tl_tell_time (struct tl_node *node)
+{
+  struct tl_event event = {.type = TL_EV_TIME};
+
+  if (node->wake <= tl_now ())
+    tl_step (node, &event);
 }

@@ -42,12 +42,10 @@ static void
 on_timer (uv_timer_t *timer)
 {
   struct tl_node *node = timer->data;
-  struct tl_event event = {.type = TL_EV_TIME};
 
   tl_lock (node);
   node->armed = UINT64_MAX;
-  if (node->wake <= tl_now ())
-    tl_step (node, &event);
+  tl_tell_time (node);
   tl_leave (node);
   tl_turn (node);
 }

@@ -95,24 +95,34 @@ struct tl_conn {
   struct tl_conn *next; /* (loop) changes it with the lock held */
   struct tl_node *node;
   uint32_t id; /* 0 until the core was told; set with the lock held */
-  int fd;      /* closed only where `sending` is false */
+  int fd;      /* closed only where `sending` and `reading` are false */
+  int watcher; /* an epoll descriptor of its own that watches fd, and is what
+                * the loop watches: any thread may change what for */
 
   /* (lock) */
   struct tl_entry *head, **tail;
-  bool sending; /* somebody is in tl_queue_pump */
-  bool blocked; /* the loop waits until the socket takes more */
-  bool told;    /* the core knows that it is gone, or asked for it */
-  bool down;    /* the queue was dropped; nothing more is sent */
-  int error;    /* errno of a send that failed, 0: none */
+  bool sending;      /* somebody is in tl_queue_pump */
+  bool blocked;      /* the loop waits until the socket takes more */
+  bool told;         /* the core knows that it is gone, or asked for it */
+  bool down;         /* the queue was dropped; nothing more is sent */
+  int error;         /* errno of a send that failed, 0: none */
+  bool reading;      /* somebody is the reader */
+  bool lent;         /* and that is a worker: the loop does not look at input */
+  const char *bad;   /* what a worker found wrong with what came, or NULL */
+  uint32_t wanted;   /* EPOLLIN, EPOLLOUT: what the loop waits for; (loop)
+                      * changes it */
+  uint32_t watching; /* what the watcher was told */
 
   /* (loop) */
   enum tl_phase phase;
   bool dialled;
-  bool fed; /* frames were given to the core since the last batch end */
-  int polled;
   unsigned handles;
   uv_poll_t poll;
   uv_timer_t timer;
+
+  /* (reader) */
+  bool fed;              /* frames were given to the core since the last batch
+                          * end */
   unsigned char *buffer; /* TL_RECEIVE_SIZE bytes */
   size_t begin, end;
 };
@@ -124,7 +134,10 @@ struct tl_conn *tl_conn_find (struct tl_node *node, uint32_t id);
  * which is taken over; NULL where memory is short.
  */
 struct tl_conn *tl_conn_make (struct tl_node *node, int fd, bool dialled);
-void tl_conn_watch (struct tl_conn *conn, int events);
+void tl_conn_watch (struct tl_conn *conn, uint32_t events);
+
+/* Tell the watcher what is wanted now.  Lock held, any thread. */
+void tl_conn_rewatch (struct tl_conn *conn);
 
 /* The connection stands: tell the core. */
 void tl_conn_up (struct tl_conn *conn);
@@ -139,11 +152,25 @@ void tl_conn_turn (struct tl_node *node);
 void tl_conn_end_all (struct tl_node *node);
 
 /* Read what has come on CONN and give it to the core; until the socket is
- * empty where ALL.  This is the one place where frames, acknowledgements
- * included, come in: whoever calls it is the reader.  Today that is the loop
- * thread alone.  Returns false once the connection is no longer the core's.
+ * empty where ALL.  Returns why the connection must go, or NULL.
+ *
+ * Frames, acknowledgements included, come in through the reader alone: the
+ * thread that has set `reading`.  That is the loop, in this function; or, where
+ * just one request waits, its worker, in tl_read_until: what it waits for then
+ * wakes it rather than the loop first.
  */
-bool tl_receive (struct tl_conn *conn, bool all);
+const char *tl_receive (struct tl_conn *conn, bool all);
+
+/* Lock held: make the caller the reader for CALL, if that is the only one that
+ * waits and nobody reads.  The connection, or NULL.
+ */
+struct tl_conn *tl_read_begin (struct tl_node *node,
+                               const struct tl_call *call);
+
+/* Lock not held: read until CALL has ended or the connection has, and leave
+ * reading to the loop.
+ */
+void tl_read_until (struct tl_conn *conn, const struct tl_call *call);
 
 /* The connection is gone, or must go, for REASON. */
 void tl_conn_fail (struct tl_conn *conn, const char *reason);
@@ -187,6 +214,7 @@ struct tl_call {
   struct tl_inside *inside;
   bool last;              /* ends with it, however it ends */
   bool ended;             /* (lock) the core is done with it */
+  bool waits;             /* (lock) it is counted in node->waiting */
   _Atomic uint32_t state; /* a futex */
 };
 
@@ -384,6 +412,7 @@ struct tl_node {
   unsigned n_wakes;
   uint64_t entered; /* number of the newest request */
   struct tl_inside *inside_first, *inside_last; /* in order of number */
+  unsigned waiting;                             /* calls that have not ended */
   unsigned admitting, clients;
   struct tl_pool pools[TL_POOLS];
   struct tl_conn *conns;
@@ -423,8 +452,14 @@ tl_lock (struct tl_node *node)
 /* Release the lock, then wake the workers whose requests have ended. */
 void tl_unlock (struct tl_node *node);
 
-/* Send what is queued anywhere, then tl_unlock. */
+/* Send what is queued anywhere; the lock is released during each sendmsg. */
+void tl_pump (struct tl_node *node);
+
+/* The same, then tl_unlock. */
 void tl_leave (struct tl_node *node);
+
+/* Tell the core the time, if it wants to be told.  Lock held. */
+void tl_tell_time (struct tl_node *node);
 
 /* Wake the worker that sleeps on STATE once the lock is released. */
 void tl_wake_later (struct tl_node *node, _Atomic uint32_t *state);

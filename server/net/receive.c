@@ -117,7 +117,8 @@ is_told (struct tl_conn *conn)
   return told;
 }
 
-static bool
+/* Why the connection must go, or NULL. */
+static const char *
 parse (struct tl_conn *conn)
 {
   struct batch batch;
@@ -131,9 +132,7 @@ parse (struct tl_conn *conn)
     if (!bad)
       bad = batch.bad;
     if (bad)
-      tl_conn_fail (conn, bad);
-    if (bad || (batch.n && is_told (conn)))
-      return false;
+      return bad;
   } while (batch.full);
 
   /* Keep room for a maximal frame behind what has come of the next. */
@@ -144,31 +143,87 @@ parse (struct tl_conn *conn)
     conn->end -= conn->begin;
     conn->begin = 0;
   }
-  return true;
+  return NULL;
 }
 
-bool
+/* One read; where WAIT it waits for as long as the socket was told.  How many
+ * bytes came, with *BAD why the connection must go, or NULL.
+ */
+static size_t
+read_once (struct tl_conn *conn, bool wait, const char **bad)
+{
+  ssize_t n = recv (conn->fd, conn->buffer + conn->end,
+                    TL_RECEIVE_SIZE - conn->end, wait ? 0 : MSG_DONTWAIT);
+
+  *bad = NULL;
+  if (n > 0) {
+    conn->end += (size_t)n;
+    *bad = parse (conn);
+    return (size_t)n;
+  }
+  if (n == 0)
+    *bad = "connection closed by peer";
+  else if (errno != EAGAIN && errno != EINTR)
+    *bad = strerror (errno);
+  return 0;
+}
+
+const char *
 tl_receive (struct tl_conn *conn, bool all)
 {
+  const char *bad;
+
   for (unsigned i = 0; i < (all ? READS_ALL : READS); i++) {
     size_t room = TL_RECEIVE_SIZE - conn->end;
-    ssize_t n = recv (conn->fd, conn->buffer + conn->end, room, MSG_DONTWAIT);
+    size_t n = read_once (conn, false, &bad);
 
-    if (n > 0) {
-      conn->end += (size_t)n;
-      if (!parse (conn))
-        return false;
-      if (!all && (size_t)n < room)
-        break;
-    } else if (n == 0) {
-      tl_conn_fail (conn, "connection closed by peer");
-      return false;
-    } else if (errno == EAGAIN)
+    if (bad)
+      return bad;
+    if (n == 0 || (!all && n < room) || is_told (conn))
       break;
-    else if (errno != EINTR) {
-      tl_conn_fail (conn, strerror (errno));
-      return false;
-    }
   }
-  return true;
+  return NULL;
+}
+
+/* ---- By a worker ---- */
+
+struct tl_conn *
+tl_read_begin (struct tl_node *node, const struct tl_call *call)
+{
+  struct tl_conn *conn;
+
+  if (!call->waits || node->waiting != 1)
+    return NULL;
+  for (conn = node->conns; conn; conn = conn->next)
+    if (conn->id && !conn->told && !conn->error && !conn->bad)
+      break;
+  if (!conn || conn->reading)
+    return NULL;
+  conn->reading = conn->lent = true;
+  tl_conn_rewatch (conn);
+  return conn;
+}
+
+void
+tl_read_until (struct tl_conn *conn, const struct tl_call *call)
+{
+  struct tl_node *node = conn->node;
+  const char *bad;
+  size_t n;
+
+  do {
+    n = read_once (conn, true, &bad);
+    tl_lock (node);
+    if (n == 0)
+      tl_tell_time (node);
+    if (bad || conn->told || !call->waits) {
+      conn->reading = conn->lent = false;
+      conn->bad = bad;
+      tl_conn_rewatch (conn);
+      if (bad || conn->told)
+        tl_poke (node);
+      conn = NULL;
+    }
+    tl_leave (node);
+  } while (conn);
 }

@@ -54,6 +54,10 @@ tl_call_settle (struct tl_node *node, struct tl_call *call)
 {
   if (!call->ended || call->entry.conn)
     return;
+  if (call->waits) {
+    call->waits = false;
+    node->waiting--;
+  }
   /* Here rather than by the worker: that saves it another turn of the lock. */
   if (call->last || call->request.error)
     leave_inside (node, call->inside);
@@ -94,11 +98,7 @@ wait_for (struct tl_node *node, struct tl_call *call)
                  &second, NULL, 0) == -1 &&
         errno == ETIMEDOUT) {
       tl_lock (node);
-      if (node->wake <= tl_now ()) {
-        struct tl_event event = {.type = TL_EV_TIME};
-
-        tl_step (node, &event);
-      }
+      tl_tell_time (node);
       tl_leave (node);
     }
   }
@@ -110,11 +110,13 @@ run (struct tl_node *node, struct tl_call *call)
 {
   struct tl_event event = {.type = TL_EV_REQUEST};
   struct tl_request *request = &call->request;
+  struct tl_conn *conn;
   int error = 0;
 
   event.request = request;
   atomic_init (&call->state, TL_CALL_WAITS);
   call->ended = false;
+  call->waits = true;
   call->entry.conn = NULL;
 
   tl_lock (node);
@@ -131,8 +133,13 @@ run (struct tl_node *node, struct tl_call *call)
     enter (node, call->inside);
   else
     request->began = call->inside->began;
+  node->waiting++;
   tl_step (node, &event);
-  tl_leave (node);
+  tl_pump (node);
+  conn = tl_read_begin (node, call);
+  tl_unlock (node);
+  if (conn)
+    tl_read_until (conn, call);
   wait_for (node, call);
 
   switch (request->error) {

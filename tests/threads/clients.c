@@ -110,6 +110,21 @@ one_request (struct client *client, struct tl_node *node,
   return run_op (client, node, inside, &op, buffer.bytes);
 }
 
+/* At times only one client has anything to do, or two: the worker of a request
+ * that waits alone reads for itself.
+ */
+static void
+let_others (struct client *client)
+{
+  while (!atomic_load (&client->test->stop)) {
+    uint64_t turn = now_us () / 150000 % 4;
+
+    if (turn > 1 || client->index <= turn)
+      return;
+    pause_ms (1);
+  }
+}
+
 /* Be let in at NODE, and go on until a request fails there. */
 static void
 visit (struct client *client, struct tl_node *node)
@@ -123,6 +138,7 @@ visit (struct client *client, struct tl_node *node)
   if (!inside)
     return;
   while (!atomic_load (&client->test->stop)) {
+    let_others (client);
     if (one_request (client, node, inside) != 0)
       break;
     if (rng_percent (&client->rng, 1))

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 void
@@ -17,6 +18,23 @@ inside_squeeze (struct slot *slot)
   tl_lock (node);
   for (struct tl_conn *conn = node->conns; conn; conn = conn->next)
     setsockopt (conn->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  tl_unlock (node);
+  slot_leave (slot);
+}
+
+/* Somebody reads what comes from the peer, or the loop watches for it. */
+void
+inside_watched (struct test *test, struct slot *slot)
+{
+  struct tl_node *node = slot_enter (slot);
+
+  if (!node)
+    return;
+  tl_lock (node);
+  for (struct tl_conn *conn = node->conns; conn; conn = conn->next)
+    if (conn->id && !conn->told && !conn->reading &&
+        (conn->lent || !(conn->watching & EPOLLIN)))
+      violation (test, "nobody would see what comes from the peer");
   tl_unlock (node);
   slot_leave (slot);
 }

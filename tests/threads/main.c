@@ -8,6 +8,8 @@
  *   copy-outside         a write is copied into the store without the lock
  *   partial-send         what a sendmsg took of a frame is sent once more
  *   lost-wake-up         one acknowledgement wakes only one of its workers
+ *   two-readers          the loop reads while a worker does
+ *   reading-kept         a worker that has read leaves nobody reading
  */
 #include "threads.h"
 
@@ -135,6 +137,7 @@ callers_main (void *opaque)
     struct slot *slot = &test->slots[rng_below (&rng, 2)];
 
     inside_squeeze (slot);
+    inside_watched (test, slot);
     slot_call (slot, lines[rng_below (&rng, 4)], rng_percent (&rng, 50));
     pause_ms ((unsigned)rng_between (&rng, 1, 20));
   }

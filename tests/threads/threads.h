@@ -123,6 +123,7 @@ int slot_command (struct slot *slot, const char *line, char *text,
 
 /* Let the sockets to the peer take only little at a time. */
 void inside_squeeze (struct slot *slot);
+void inside_watched (struct test *test, struct slot *slot);
 
 /* Connect, send LINE, and where WAIT wait a little for an answer. */
 void slot_call (struct slot *slot, const char *line, bool wait);
