@@ -1,5 +1,6 @@
 #include "arguments.h"
 #include "attach.h"
+#include "bench.h"
 #include "commands.h"
 #include "verify.h"
 #include "wait.h"
@@ -54,6 +55,27 @@ static const struct {
                           false, false},
     [OPTION_FOREGROUND] = {"foreground", NULL,
                            "stay, and log to standard error", false, false},
+    [OPTION_OVERWRITE] = {"overwrite", NULL,
+                          "all that the volume holds may be lost", false,
+                          false},
+    [OPTION_URI] = {"uri", "URI", "any NBD export instead of a volume", false,
+                    false},
+    [OPTION_SIZE] = {"size", "LIST", "bytes of a write, such as 4K,128K", false,
+                     false},
+    [OPTION_DEPTH] = {"depth", "LIST", "writes in flight, such as 1,16", false,
+                      false},
+    [OPTION_CONNECTIONS] = {"connections", "LIST",
+                            "NBD connections, such as 1,4", false, false},
+    [OPTION_SECONDS] = {"seconds", "S", "for each figure (0.8)", false, false},
+    [OPTION_LINK] = {"link", "RTT,RATE",
+                     "project to a link of so many microseconds and Gbit/s",
+                     false, false},
+    [OPTION_PLOT] = {"plot", "FILE.svg", "draw a picture, with gnuplot", false,
+                     false},
+    [OPTION_PING] = {"ping", "ADDRESS:PORT",
+                     "measure the link to where --answer runs", false, false},
+    [OPTION_ANSWER] = {"answer", "ADDRESS:PORT",
+                       "only answer there, for --ping", false, false},
 };
 
 #define BIT(option) (1u << OPTION_##option)
@@ -86,6 +108,15 @@ static const struct command commands[] = {
      command_attach},
     {"detach", "[--device /dev/nbdN] [--disconnect]", "end that block device",
      BIT (DEVICE) | BIT (DISCONNECT), 0, command_detach},
+    {"bench",
+     "[--overwrite] [--uri URI] [--socket PATH] [--size LIST] [--depth LIST] "
+     "[--connections LIST] [--seconds S] [--link RTT,RATE] [--ping "
+     "ADDRESS:PORT] [--answer ADDRESS:PORT] [--plot FILE.svg] [--json]",
+     "measure writes, of a throw-away pair where no VOLUME is named",
+     BIT (OVERWRITE) | BIT (URI) | BIT (SOCKET) | BIT (SIZE) | BIT (DEPTH) |
+         BIT (CONNECTIONS) | BIT (SECONDS) | BIT (LINK) | BIT (PING) |
+         BIT (ANSWER) | BIT (PLOT) | BIT (JSON),
+     0, command_bench},
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
@@ -228,7 +259,9 @@ check (struct arguments *arguments, char *error, size_t error_size)
   if (arguments->given[OPTION_FOR] &&
       wait_check_state (arguments->value[OPTION_FOR], error, error_size) == -1)
     return -1;
-  return attach_check_options (arguments, error, error_size);
+  if (attach_check_options (arguments, error, error_size) == -1)
+    return -1;
+  return bench_check_options (arguments, error, error_size);
 }
 
 int
@@ -281,7 +314,7 @@ arguments_help (const struct command *command, FILE *stream)
   fprintf (stream, "twinlog [--control PATH] COMMAND [VOLUME] [options]\n\n"
                    "Commands:\n");
   for (unsigned i = 0; i < N_COMMANDS; i++) {
-    char text[96];
+    char text[320];
 
     snprintf (text, sizeof text, "%s %s", commands[i].name,
               commands[i].synopsis);
