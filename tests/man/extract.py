@@ -21,7 +21,7 @@ TWINLOG = os.path.join(BUILD, 'client/twinlog')
 SIM = os.path.join(BUILD, 'tests/sim/twinlog-sim')
 THREADS = os.path.join(BUILD, 'tests/threads/twinlog-threads')
 EXPLORE = os.path.join(BUILD, 'tests/explore/twinlog-explore')
-SCRIPTS = ('quickstart', 'zfs-lab', 'bench-zfs', 'run-tests',
+SCRIPTS = ('quickstart', 'zfs-lab', 'bench-zfs', 'bench', 'run-tests',
            'install-packages')
 
 ENVIRONMENT = {**os.environ, 'LC_ALL': 'C',

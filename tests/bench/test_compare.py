@@ -1,0 +1,48 @@
+"""scripts/bench, a short run: every peer has its figures, nothing stays."""
+
+import os
+import re
+
+import pair
+
+PEERS = ('the pair', 'memory, Unix socket', 'memory, TCP',
+         'quorum, through its daemon', 'quorum, direct')
+
+
+def script(*words, expect, environment=None):
+    result = pair.run([os.path.join(pair.SOURCE, 'scripts/bench'), *words],
+                      env=environment, timeout=110)
+    pair.equal(result.returncode, expect,
+               f'scripts/bench: {result.stdout[-800:]}{result.stderr}')
+    return result
+
+
+def test_short():
+    for program in ('qemu-img', 'qemu-storage-daemon'):
+        pair.requires_program(program)
+    directory = os.path.join(pair.make_directory(), 'tmp')
+    os.mkdir(directory)
+    result = script('--pairs', '1', '--seconds', '0.05', '--built',
+                    pair.BUILD, expect=pair.DONE,
+                    environment={**os.environ, 'TMPDIR': directory})
+    peers = PEERS
+    if 'no iSCSI' not in result.stderr:
+        peers += ('iSCSI RAM disk',)
+    for size, depth in ((4, 1), (4, 16), (128, 4)):
+        for peer in peers:
+            pair.check(re.search(
+                rf'^ +{size} KiB +{depth} +{peer} +[1-9][0-9]* +[0-9.]+ x$',
+                result.stdout, re.M), f'{peer} in {result.stdout}')
+    pair.equal(len(re.findall(r'^(?:reached|MISSED )  ', result.stdout, re.M)),
+               6, f'targets in {result.stdout}')
+    pair.equal(os.listdir(directory), [], 'left behind')
+
+
+def test_usage():
+    for words in (('--pairs', '0'), ('--seconds', 'x'), ('--built',),
+                  ('--fast',)):
+        script(*words, expect=pair.USAGE)
+
+
+if __name__ == '__main__':
+    pair.main(test_short, test_usage)
