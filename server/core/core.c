@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -352,6 +353,11 @@ frame (struct tl_core *c, const struct tl_event *event)
   case TL_VIEW_ACK:
     if (tl_view_decode (&uuid, &view, payload, f->payload) == -1)
       session_end (c, true, "malformed %s frame", tl_frame_name (f->type));
+    else if (f->sequence != c->rx_sequence)
+      session_end (c, true,
+                   "%s frame behind frame %" PRIu64 " where %" PRIu64
+                   " was the last",
+                   tl_frame_name (f->type), f->sequence, c->rx_sequence);
     else if (f->type == TL_VIEW_ACK)
       agree_peer (c, &view);
     else

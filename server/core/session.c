@@ -62,8 +62,11 @@ send_view (struct tl_core *c, uint8_t type, uint8_t flags,
 {
   void *bytes = small (c);
   size_t length = tl_view_encode (uuid, view, bytes);
+  struct tl_action *action = send_frame (c, type, flags);
 
-  with_payload (send_frame (c, type, flags), bytes, length);
+  /* The view counts on all that was sent before it. */
+  action->frame.sequence = c->tx_sequence;
+  with_payload (action, bytes, length);
 }
 
 static void

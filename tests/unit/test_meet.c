@@ -113,6 +113,34 @@ START_TEST (handover_from_elsewhere_is_a_split)
 }
 END_TEST
 
-UNIT_MAIN ("meet", own_handover_counts_for_nothing,
+/* The primary tells a new view, which counts on all that it sent before.  A
+ * frame of that has not come: who stores the view now lacks what others may
+ * have read.
+ */
+START_TEST (view_waits_for_what_was_sent)
+{
+  for (unsigned missing = 0; missing < 2; missing++) {
+    struct tl_frame frame = {.type = TL_VIEW, .view = 2, .sequence = missing};
+    unsigned char bytes[TL_SMALL_MAX];
+    struct tl_view view;
+
+    lone_init (&l);
+    tl_view_next (&view, &l.record.view, 9, "b", "a");
+    lone_start (&l);
+    lone_hello (&l);
+    frame.session = lone_welcome (&l);
+    frame.payload = (uint32_t)tl_view_encode (&l.record.uuid, &view, bytes);
+    lone_give (&l, frame, bytes);
+    if (missing)
+      ck_assert_ptr_nonnull (lone_sent (&l, TL_BYE));
+    else
+      ck_assert (tl_view_equal (&tl_core_pending (l.core)->view, &view));
+    lone_free (&l);
+  }
+}
+END_TEST
+
+UNIT_MAIN ("meet", view_waits_for_what_was_sent,
+           own_handover_counts_for_nothing,
            handover_of_the_peer_counts_for_nothing,
            handover_from_elsewhere_is_a_split)
