@@ -7,7 +7,7 @@ from pair import check
 
 LOOK = '''
 set encoding utf8
-set terminal svg size 900,1050 font "sans-serif,13" background "white"
+set terminal svg size 900,{height} font "sans-serif,13" background "white"
 set output '{path}'
 set style data histogram
 set style fill solid 0.9 border -1
@@ -63,7 +63,8 @@ def draw(results, path):
     panels = [panel for panel in (
         writes_panel(results, '4k'), writes_panel(results, '128k'),
         untar_panel(results)) if panel]
-    script = LOOK.format(path=path.replace("'", "''"), panels=len(panels)) \
+    script = LOOK.format(path=path.replace("'", "''"), panels=len(panels),
+                         height=450 * len(panels)) \
         + ''.join(panels) + 'unset multiplot\n'
     try:
         drawn = subprocess.run(['gnuplot'], input=script, text=True,

@@ -50,21 +50,29 @@ def middle(results, name, load, key=None):
     return rounds and median([each[key or value_of(load)] for each in rounds])
 
 
+def by_round(results, name, load):
+    rounds = results.get(name, {}).get(load, [])
+    return [each[value_of(load)] for each in rounds]
+
+
 def ratios(results):
-    """Each ratio of which both sides were measured, and how it turned out:
+    """Each ratio of which both sides were measured, the median of those within
+    a round, since a machine is not the same in each; and how it turned out:
     'reached', 'missed', or '' where there is no target."""
     found = []
     for ratio in RATIOS:
-        above = middle(results, ratio.above, ratio.load)
-        below = middle(results, ratio.below, ratio.load)
-        if not above or not below:
+        rounds = [above / below for above, below in zip(
+            by_round(results, ratio.above, ratio.load),
+            by_round(results, ratio.below, ratio.load))]
+        if not rounds:
             continue
-        value, outcome = above / below, ''
+        value, outcome = median(rounds), ''
         if ratio.target is not None:
             reached = value <= ratio.target if ratio.load == 'untar' \
                 else value >= ratio.target
             outcome = 'reached' if reached else 'missed'
-        found.append({**ratio._asdict(), 'ratio': value, 'outcome': outcome})
+        found.append({**ratio._asdict(), 'ratio': value, 'outcome': outcome,
+                      'least': min(rounds), 'most': max(rounds)})
     return found
 
 
@@ -103,8 +111,8 @@ def spread_table(results):
 
 
 def commit_table(results):
-    lines = ['A commit of 4 KiB, one job: its time in microseconds, half and',
-             '99 % of them; writes and flushes of NBD devices for each; and the',
+    lines = ['A commit of 4 KiB, one job: its mean time in microseconds, and',
+             'what 99 % keep; writes and flushes of NBD devices for each; and the',
              'time of 8 KiB written to the log device by itself:', '',
              ' ' * 22 + '    mean     p99  writes flushes  device']
     for name in results:
@@ -132,15 +140,17 @@ def untar_table(results):
 
 
 def ratio_table(found):
-    lines = ['Ratios; less is better of untar, more of everything else:', '',
-             f'{"":44}{"load":8}   ratio  target']
+    lines = ['Ratios: the median of those of each round, the least and the',
+             'most; less is better of untar, more of everything else:', '',
+             f'{"":35}{"load":7} ratio  from    to  target']
     for each in found:
         both = f'{each["above"]} / {each["below"]}'
         sign = '<=' if each['load'] == 'untar' else '>='
         target = '' if each['target'] is None else \
             f'{sign} {each["target"]:.2f} {each["outcome"]}'
-        lines.append(f'{both:44}{each["load"]:8}{each["ratio"]:8.2f}'
-                     f'  {target}'.rstrip())
+        lines.append(f'{both:35}{each["load"]:7}' + ''.join(
+            cell(each[key], '{:.2f}', 6) for key in ('ratio', 'least', 'most'))
+            + f'  {target}'.rstrip())
     return lines
 
 
