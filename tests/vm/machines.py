@@ -85,8 +85,8 @@ class Machine:
             '-no-reboot', '-display', 'none',
             '-kernel', lab.path('vmlinuz'), '-initrd', lab.path('initrd'),
             '-append', 'console=ttyS0 quiet panic=-1 tsc=reliable'
-                       ' clocksource=tsc net.ifnames=0 ipv6.disable=1'
-                       f'{lab.clock} twinlog.node={name}',
+                       ' clocksource=tsc no_timer_check net.ifnames=0'
+                       f' ipv6.disable=1{lab.clock} twinlog.node={name}',
             '-chardev', f'socket,id=console,path={self.console},server=on,'
                         f'wait=off,logfile={self.log_path},logappend=on',
             '-serial', 'chardev:console',
@@ -222,6 +222,9 @@ class Lab:
             pair.requires_program(program)
         if not os.path.exists('/dev/net/tun'):
             pair.skip('there is no /dev/net/tun')
+        emulators = pair.run([QEMU, '-accel', 'help'])
+        if 'tcg' not in emulators.stdout:
+            pair.skip(f'{QEMU} does not run here: {emulators.stderr.strip()}')
         self.directory = directory or pair.make_directory()
         self.memory = memory
         self.iops = iops
