@@ -109,6 +109,9 @@ check_together (const struct arguments *arguments, char *error,
     text = "--overwrite of what?  Name the volume, --socket or --uri";
   else if (given[OPTION_CONTROL] && !arguments->volume && !given[OPTION_SOCKET])
     text = "--control needs the volume, or --socket, to find its NBD socket";
+  else if (given[OPTION_LINK] && !given[OPTION_PING] &&
+           (node || given[OPTION_URI] || given[OPTION_SOCKET]))
+    text = "--link needs --ping here: what the link is now has to be known";
   if (!text)
     return 0;
   snprintf (error, error_size, "%s", text);

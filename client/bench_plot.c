@@ -74,6 +74,8 @@ static void
 put_panel (const struct bench_options *options, const char *title,
            unsigned column, FILE *script)
 {
+  static const char *const colours[] = {"#7b3294", "#008837", "#2c7bb6",
+                                        "#e66101", "#a50026", "#333333"};
   char size[32];
 
   fprintf (script, "set title '%s'\nplot ", title);
@@ -83,10 +85,10 @@ put_panel (const struct bench_options *options, const char *title,
       unsigned connections = options->connections.value[j];
 
       fprintf (script,
-               "%s$d%u_%u using 1:%u with linespoints lc %u dt %u pt %u "
+               "%s$d%u_%u using 1:%u with linespoints lc rgb '%s' dt %u pt %u "
                "title '%s, %u conn'",
-               i + j ? ", " : "", row.size, connections, column, i + 1, j + 1,
-               j + 4, report_size (&row, size), connections);
+               i + j ? ", " : "", row.size, connections, column, colours[i % 6],
+               j + 1, j + 4, report_size (&row, size), connections);
     }
   fputc ('\n', script);
 }
@@ -101,13 +103,13 @@ put_script (const struct bench_result *result, FILE *script)
       put_points (result, options->sizes.value[i],
                   options->connections.value[j], script);
   fprintf (script,
-           "set terminal svg size 1500,560 font 'sans,12' background 'white'\n"
+           "set terminal svg size 1600,560 font 'sans,12' background 'white'\n"
            "set multiplot layout 1,3\nset grid\nset logscale xy\n"
-           "set key bottom right font ',9' samplen 2\n"
+           "set key off\n"
            "set xlabel 'writes in flight on each connection'\n");
   put_panel (options, "writes a second", 2, script);
   put_panel (options, "MB a second", 3, script);
-  fprintf (script, "set key top left\n");
+  fprintf (script, "set key outside right font ',9' samplen 2\n");
   put_panel (options, "microseconds a write (p50)", 4, script);
   fprintf (script, "unset multiplot\n");
 }

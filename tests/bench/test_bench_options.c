@@ -133,6 +133,8 @@ START_TEST (together)
   refuses ("--uri=nbd://x", "--socket=/x", "one target");
   refuses ("--overwrite", NULL, "of what");
   refuses ("--control=/x", NULL, "--socket");
+  refuses ("--link=10,10", "slog0", "--ping");
+  refuses ("--link=10,10", "--uri=nbd://x", "--ping");
   ck_assert_int_eq (parse ("--control=/x", "slog0"), 0);
   ck_assert_int_eq (parse ("--control=/x", "--socket=/y"), 0);
   ck_assert_int_eq (parse ("--overwrite", "slog0"), 0);
