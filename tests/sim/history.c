@@ -114,8 +114,8 @@ history_of (struct sim *sim, struct node *node)
   return &sim->oracle.histories[known ? known->history : 0];
 }
 
-/* NODE makes a step.  A primary that thereby goes on alone, in a history of
- * its own, takes along what it wrote meanwhile.
+/* NODE makes a step.  Who thereby enters a history that it began takes along
+ * what it wrote meanwhile, also where it has stepped down.
  */
 void
 history_enter (struct sim *sim, struct node *node)
@@ -126,7 +126,8 @@ history_enter (struct sim *sim, struct node *node)
   if (now == node->history)
     return;
   node->history = now;
-  if (history->primary < 0 && node_primary (sim, node))
+  if (history->primary < 0 &&
+      strcmp (node_status (sim, node)->view.primary, node->name) == 0)
     from_store (sim, node, history);
 }
 

@@ -92,8 +92,6 @@ oracle_promoted (struct sim *sim, struct node *node)
                    (unsigned long long)floors[i]);
       return;
     }
-    if (first)
-      history->begun[i] = seen[i].version;
     if (!history_may_show (sim, history, seen[i].version, i)) {
       sim_violate (sim,
                    "G3: %s becomes primary with version %u of sector %u, "
