@@ -11,9 +11,10 @@
 #define BACKOFF_MIN (SECOND / 50)
 #define BACKOFF_MAX SECOND
 /* An answer of the arbiter may take this much longer than the deadline: the
- * partner is left behind only when its own deadline is over.
+ * partner is left behind only when its own deadline is over.  The client hears
+ * within the deadline and a second: the rest is for the answer's way.
  */
-#define ARBITER_GRACE SECOND
+#define ARBITER_GRACE (SECOND * 9 / 10)
 #define NEVER UINT64_MAX
 #define REASONS 8u
 

@@ -291,7 +291,7 @@ check_deadline (struct sim *sim, struct node *node)
   uint64_t limit = sim->deadline + 20 * MS;
 
   if (sim->policy == TL_POLICY_ARBITER || sim->policy == TL_POLICY_CONTINUE)
-    limit += 1000 * MS;
+    limit += 900 * MS;
   if (sim->now > from + limit)
     sim_violate (sim, "G4: %s has not answered %s for %.1f ms", node->name,
                  sim_op_text (op), (double)(sim->now - op->invoked) / 1000);

@@ -95,7 +95,7 @@ START_TEST (part_has_the_time_of_the_whole)
   cluster_cut (&c, false);
   c.arbiter_up = false;
   cluster_part (&c, 0, &r, TL_BLOCK, TL_BLOCK, c.now - DEADLINE);
-  cluster_pass (&c, DEADLINE - 50000);
+  cluster_pass (&c, DEADLINE - 150000);
   ck_assert (!r.done);
   cluster_pass (&c, 100000);
   ck_assert (r.done && r.core.error == EIO);
