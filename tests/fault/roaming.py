@@ -81,17 +81,19 @@ class Attached(Client):
         return self.roamer.clock.now() < self.heard + PATIENCE
 
     def turn(self, refill, wait):
-        """One look at the connection."""
+        """One look at the connection; true where there was something."""
         if self.in_flight == 0:
             self.heard = self.roamer.clock.now()
         try:
             while refill and self.in_flight < self.depth:
                 self.issue()
-            self.handle.poll(wait)
+            seen = self.handle.poll(wait) == 1
         except nbd.Error:
             pair.check(not self.alive(), 'an error on a connection that lives')
+            seen = False
         if self.problem:
             raise self.problem
+        return seen
 
 
 class Attempt:
@@ -254,14 +256,16 @@ class Roamer(threading.Thread):
             self.current = None
         else:
             self.current.turn(self.working,
-                              POLL if self.current.in_flight else 0)
+                              0 if not self.current.in_flight
+                              else 1 if self.left else POLL)
         for client in self.left:
             if client.node is self.asked:
                 client.issue_more()
         self.asked = None
         for client in self.left:
-            if client.alive():
-                client.turn(False, 0 if self.current else 1)
+            wait = 0 if self.current else 1
+            while client.alive() and client.turn(False, wait):
+                wait = 0
         self.left = [client for client in self.left
                      if client.alive() and (client.in_flight
                                             or client.frozen())]
