@@ -7,7 +7,6 @@
 
 #include "core/view.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +66,8 @@ static const struct {
     [OPTION_CONNECTIONS] = {"connections", "LIST",
                             "NBD connections, such as 1,4", false, false},
     [OPTION_SECONDS] = {"seconds", "S", "for each figure (0.8)", false, false},
+    [OPTION_CONTENT] = {"content", "FILE", "write what it holds, over and over",
+                        false, false},
     [OPTION_LINK] = {"link", "RTT,RATE",
                      "project to a link of so many microseconds and Gbit/s",
                      false, false},
@@ -110,12 +111,12 @@ static const struct command commands[] = {
      BIT (DEVICE) | BIT (DISCONNECT), 0, command_detach},
     {"bench",
      "[--overwrite] [--uri URI] [--socket PATH] [--size LIST] [--depth LIST] "
-     "[--connections LIST] [--seconds S] [--link RTT,RATE] [--ping "
-     "ADDRESS:PORT] [--answer ADDRESS:PORT] [--plot FILE.svg] [--json]",
+     "[--connections LIST] [--seconds S] [--content FILE] [--link RTT,RATE] "
+     "[--ping ADDRESS:PORT] [--answer ADDRESS:PORT] [--plot FILE.svg] [--json]",
      "measure writes, of a throw-away pair where no VOLUME is named",
      BIT (OVERWRITE) | BIT (URI) | BIT (SOCKET) | BIT (SIZE) | BIT (DEPTH) |
-         BIT (CONNECTIONS) | BIT (SECONDS) | BIT (LINK) | BIT (PING) |
-         BIT (ANSWER) | BIT (PLOT) | BIT (JSON),
+         BIT (CONNECTIONS) | BIT (SECONDS) | BIT (CONTENT) | BIT (LINK) |
+         BIT (PING) | BIT (ANSWER) | BIT (PLOT) | BIT (JSON),
      0, command_bench},
 };
 
@@ -131,17 +132,6 @@ bool
 option_is_flag (enum option option)
 {
   return options[option].flag;
-}
-
-static int __attribute__ ((format (printf, 3, 4)))
-fail (char *error, size_t error_size, const char *format, ...)
-{
-  va_list list;
-
-  va_start (list, format);
-  vsnprintf (error, error_size, format, list);
-  va_end (list);
-  return -1;
 }
 
 /* Seconds; no locale is set, so the point is a point. */
@@ -174,8 +164,8 @@ parse_option (struct arguments *arguments, const char *text, const char *next,
   if (strcmp (text, "-h") == 0)
     word = "help";
   else if (strncmp (text, "--", 2) != 0)
-    return fail (error, error_size, "unknown option %s; see twinlog --help",
-                 text);
+    return command_explain (-1, error, error_size,
+                            "unknown option %s; see twinlog --help", text);
   equals = strchr (word, '=');
   length = equals ? (size_t)(equals - word) : strlen (word);
   for (i = 0; i < OPTIONS; i++)
@@ -183,21 +173,24 @@ parse_option (struct arguments *arguments, const char *text, const char *next,
         strncmp (options[i].name, word, length) == 0)
       break;
   if (i == OPTIONS)
-    return fail (error, error_size, "unknown option %s; see twinlog --help",
-                 text);
+    return command_explain (-1, error, error_size,
+                            "unknown option %s; see twinlog --help", text);
 
   *used = false;
   if (options[i].argument) {
     value = equals ? equals + 1 : next;
     *used = !equals;
     if (!value || !value[0] || (!equals && strncmp (value, "--", 2) == 0))
-      return fail (error, error_size, "--%s needs a value: --%s %s",
-                   options[i].name, options[i].name, options[i].argument);
+      return command_explain (-1, error, error_size,
+                              "--%s needs a value: --%s %s", options[i].name,
+                              options[i].name, options[i].argument);
     if (arguments->given[i] && strcmp (arguments->value[i], value) != 0)
-      return fail (error, error_size, "--%s is given twice: %s and %s",
-                   options[i].name, arguments->value[i], value);
+      return command_explain (-1, error, error_size,
+                              "--%s is given twice: %s and %s", options[i].name,
+                              arguments->value[i], value);
   } else if (equals)
-    return fail (error, error_size, "--%s takes no value", options[i].name);
+    return command_explain (-1, error, error_size, "--%s takes no value",
+                            options[i].name);
   arguments->given[i] = true;
   arguments->value[i] = value;
   return 0;
@@ -213,14 +206,16 @@ parse_word (struct arguments *arguments, const char *word, char *error,
         arguments->command = &commands[i];
         return 0;
       }
-    return fail (error, error_size,
-                 "unknown command \"%s\"; see twinlog --help", word);
+    return command_explain (-1, error, error_size,
+                            "unknown command \"%s\"; see twinlog --help", word);
   }
   if (arguments->volume)
-    return fail (error, error_size, "one volume, not two: \"%s\" and \"%s\"",
-                 arguments->volume, word);
+    return command_explain (-1, error, error_size,
+                            "one volume, not two: \"%s\" and \"%s\"",
+                            arguments->volume, word);
   if (!tl_name_valid (word))
-    return fail (error, error_size, "\"%s\" is not the name of a volume", word);
+    return command_explain (-1, error, error_size,
+                            "\"%s\" is not the name of a volume", word);
   arguments->volume = word;
   return 0;
 }
@@ -234,28 +229,31 @@ check (struct arguments *arguments, char *error, size_t error_size)
   if (arguments->given[OPTION_HELP] || arguments->given[OPTION_VERSION])
     return 0;
   if (!command)
-    return fail (error, error_size, "a command is missing; see twinlog --help");
+    return command_explain (-1, error, error_size,
+                            "a command is missing; see twinlog --help");
   for (unsigned i = 0; i < OPTIONS; i++) {
     if (arguments->given[i] && !options[i].everywhere &&
         !(command->options & 1u << i))
-      return fail (error, error_size, "%s takes no --%s; see twinlog %s --help",
-                   command->name, options[i].name, command->name);
+      return command_explain (-1, error, error_size,
+                              "%s takes no --%s; see twinlog %s --help",
+                              command->name, options[i].name, command->name);
     if (!arguments->given[i] && (command->required & 1u << i))
-      return fail (error, error_size, "%s needs --%s: twinlog %s [VOLUME] %s",
-                   command->name, options[i].name, command->name,
-                   command->synopsis);
+      return command_explain (
+          -1, error, error_size, "%s needs --%s: twinlog %s [VOLUME] %s",
+          command->name, options[i].name, command->name, command->synopsis);
   }
   if (arguments->given[OPTION_FORCE] && !arguments->volume)
-    return fail (error, error_size,
-                 "--force demands that the volume is named: twinlog %s VOLUME "
-                 "--force",
-                 command->name);
+    return command_explain (
+        -1, error, error_size,
+        "--force demands that the volume is named: twinlog %s VOLUME "
+        "--force",
+        command->name);
   if (arguments->given[OPTION_TIMEOUT] &&
       parse_timeout (arguments->value[OPTION_TIMEOUT], &arguments->timeout) ==
           -1)
-    return fail (error, error_size,
-                 "--timeout %s: expected seconds from 0 to %d",
-                 arguments->value[OPTION_TIMEOUT], TIMEOUT_MAX);
+    return command_explain (-1, error, error_size,
+                            "--timeout %s: expected seconds from 0 to %d",
+                            arguments->value[OPTION_TIMEOUT], TIMEOUT_MAX);
   if (arguments->given[OPTION_FOR] &&
       wait_check_state (arguments->value[OPTION_FOR], error, error_size) == -1)
     return -1;

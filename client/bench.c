@@ -223,6 +223,9 @@ command_bench (const struct arguments *arguments)
       status = report_plot_check (arguments->value[OPTION_PLOT], error,
                                   sizeof error);
     if (status == TL_DONE)
+      status =
+          load_content (arguments->value[OPTION_CONTENT], error, sizeof error);
+    if (status == TL_DONE)
       status = choose_target (arguments, &target, path, sizeof path, error,
                               sizeof error);
     if (status == TL_DONE && target.throw_away) {

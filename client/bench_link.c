@@ -1,6 +1,7 @@
 #include "bench_link.h"
 #include "bench_histogram.h"
-#include "bench_load.h"
+#include "bench_worker.h"
+#include "commands.h"
 
 #include "core/core.h"
 
@@ -9,7 +10,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,17 +28,6 @@ struct greeting {
   uint32_t size;  /* bytes, after each of which an answer is wanted */
 };
 #define MAGIC 0x544c4245u
-
-static int __attribute__ ((format (printf, 3, 4)))
-fail (char *error, size_t error_size, const char *format, ...)
-{
-  va_list list;
-
-  va_start (list, format);
-  vsnprintf (error, error_size, format, list);
-  va_end (list);
-  return TL_FAILED;
-}
 
 /* All of it; false: the connection has ended, or nothing moves. */
 static bool
@@ -145,15 +134,18 @@ link_answer (const char *address, char *error, size_t error_size)
   int listener;
 
   if (resolve (address, &found) == -1)
-    return fail (error, error_size, "%s is not a numeric address", address);
+    return command_explain (TL_FAILED, error, error_size,
+                            "%s is not a numeric address", address);
   listener = listen_at (found->ai_addr, found->ai_addrlen);
   freeaddrinfo (found);
   if (listener == -1)
-    return fail (error, error_size, "cannot listen at %s: %m", address);
+    return command_explain (TL_FAILED, error, error_size,
+                            "cannot listen at %s: %m", address);
   printf ("answering at %s until interrupted\n", address);
   fflush (stdout);
   serve (&listener);
-  fail (error, error_size, "cannot accept at %s: %m", address);
+  command_explain (TL_FAILED, error, error_size, "cannot accept at %s: %m",
+                   address);
   close (listener);
   return TL_FAILED;
 }
@@ -182,16 +174,16 @@ static bool
 ping (int fd, const char *payload, int64_t duration, struct bench_ping *result)
 {
   struct histogram histogram = {0};
-  int64_t began = load_now (), end = began + duration, now;
+  int64_t began = worker_now (), end = began + duration, now;
   char bytes[ANSWER];
 
   do {
-    int64_t sent = load_now ();
+    int64_t sent = worker_now ();
 
     if (!send_all (fd, payload, result->size) ||
         !receive_all (fd, bytes, sizeof bytes))
       return false;
-    now = load_now ();
+    now = worker_now ();
     if (sent - began >= duration / 10 || now >= end)
       histogram_add (&histogram, (uint64_t)(now - sent));
   } while (now < end);
@@ -205,7 +197,7 @@ static bool
 stream (int fd, const char *payload, uint32_t size, int64_t duration,
         double *rate)
 {
-  int64_t began = load_now (), now;
+  int64_t began = worker_now (), now;
   char bytes[ANSWER];
   uint64_t done = 0;
 
@@ -216,7 +208,7 @@ stream (int fd, const char *payload, uint32_t size, int64_t duration,
     if (!receive_all (fd, bytes, sizeof bytes) || !send_all (fd, payload, size))
       return false;
     done++;
-    now = load_now ();
+    now = worker_now ();
   } while (now - began < duration);
   *rate = (double)done * size / ((double)(now - began) / 1e9);
   return true;
@@ -269,7 +261,8 @@ measure_loopback (const struct bench_list *sizes, int64_t duration,
   if (listener == -1 ||
       getsockname (listener, (struct sockaddr *)&here, &length) == -1 ||
       pthread_create (&thread, NULL, serve, &listener) != 0) {
-    fail (error, error_size, "cannot measure the loopback: %m");
+    command_explain (TL_FAILED, error, error_size,
+                     "cannot measure the loopback: %m");
     if (listener != -1)
       close (listener);
     return TL_FAILED;
@@ -277,7 +270,8 @@ measure_loopback (const struct bench_list *sizes, int64_t duration,
   good = measure ((struct sockaddr *)&here, length, sizes, duration, payload,
                   link);
   if (!good)
-    fail (error, error_size, "cannot measure the loopback: %m");
+    command_explain (TL_FAILED, error, error_size,
+                     "cannot measure the loopback: %m");
   shutdown (listener, SHUT_RDWR); /* accept fails */
   pthread_join (thread, NULL);
   close (listener);
@@ -294,19 +288,21 @@ link_measure (const char *address, const struct bench_list *sizes,
   int status = TL_DONE;
 
   if (!payload)
-    return fail (error, error_size, "not enough memory");
+    return command_explain (TL_FAILED, error, error_size, "not enough memory");
   if (!address)
     status =
         measure_loopback (sizes, duration, payload, link, error, error_size);
   else if (resolve (address, &found) == -1)
-    status = fail (error, error_size, "%s is not a numeric address", address);
+    status = command_explain (TL_FAILED, error, error_size,
+                              "%s is not a numeric address", address);
   else {
     if (!measure (found->ai_addr, found->ai_addrlen, sizes, duration, payload,
                   link)) {
-      fail (error, error_size,
-            "cannot measure the link to %s: %m; does twinlog bench --answer "
-            "run there?",
-            address);
+      command_explain (
+          TL_FAILED, error, error_size,
+          "cannot measure the link to %s: %m; does twinlog bench --answer "
+          "run there?",
+          address);
       status = TL_UNREACHABLE;
     }
     freeaddrinfo (found);

@@ -98,9 +98,9 @@ check_together (const struct arguments *arguments, char *error,
   if (given[OPTION_ANSWER] &&
       (node || given[OPTION_SIZE] || given[OPTION_DEPTH] ||
        given[OPTION_CONNECTIONS] || given[OPTION_SECONDS] ||
-       given[OPTION_LINK] || given[OPTION_PLOT] || given[OPTION_JSON] ||
-       given[OPTION_PING] || given[OPTION_URI] || given[OPTION_SOCKET] ||
-       given[OPTION_OVERWRITE]))
+       given[OPTION_CONTENT] || given[OPTION_LINK] || given[OPTION_PLOT] ||
+       given[OPTION_JSON] || given[OPTION_PING] || given[OPTION_URI] ||
+       given[OPTION_SOCKET] || given[OPTION_OVERWRITE]))
     text = "--answer goes with no other option";
   else if (given[OPTION_URI] && (node || given[OPTION_SOCKET]))
     text = "one target: --uri, or a volume and its --socket";

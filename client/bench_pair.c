@@ -11,7 +11,6 @@
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,17 +38,6 @@ struct plan {
   unsigned port[2];
   bool lock;
 };
-
-static int __attribute__ ((format (printf, 3, 4)))
-fail (char *error, size_t error_size, const char *format, ...)
-{
-  va_list list;
-
-  va_start (list, format);
-  vsnprintf (error, error_size, format, list);
-  va_end (list);
-  return TL_FAILED;
-}
 
 /* ---- The plan ---- */
 
@@ -270,8 +258,8 @@ await (const struct bench_pair *pair, int report, const char *const states[],
   if (there)
     return TL_DONE;
   last_words (pair, words, sizeof words);
-  fail (error, error_size, "the pair did not start%s%s",
-        words[0] ? ": " : " in time", words);
+  command_explain (TL_FAILED, error, error_size, "the pair did not start%s%s",
+                   words[0] ? ": " : " in time", words);
   return TL_FAILED;
 }
 
@@ -290,8 +278,9 @@ create (const struct bench_pair *pair, char *error, size_t error_size)
     return status;
   status = (int)json_integer_value (json_object_get (answer, "status"));
   if (status != TL_DONE)
-    fail (error, error_size, "the pair was not created: %s",
-          command_word (answer, "text"));
+    command_explain (TL_FAILED, error, error_size,
+                     "the pair was not created: %s",
+                     command_word (answer, "text"));
   json_decref (answer);
   return status;
 }
@@ -306,7 +295,7 @@ start_keeper (struct bench_pair *pair, const struct plan *plan, int *report,
 
   if (pipe2 (leash, O_CLOEXEC) == -1 || pipe2 (reports, O_CLOEXEC) == -1 ||
       (pair->keeper = fork ()) == -1) {
-    fail (error, error_size, "cannot start a pair: %m");
+    command_explain (TL_FAILED, error, error_size, "cannot start a pair: %m");
     for (unsigned i = 0; i < 2; i++) {
       close (leash[i]);
       close (reports[i]);
@@ -323,7 +312,8 @@ start_keeper (struct bench_pair *pair, const struct plan *plan, int *report,
   pair->leash = leash[1];
   *report = reports[0];
   if (read (*report, nodes, sizeof nodes) != sizeof nodes)
-    return fail (error, error_size, "cannot start a pair");
+    return command_explain (TL_FAILED, error, error_size,
+                            "cannot start a pair");
   pair->primary = nodes[0];
   pair->secondary = nodes[1];
   return TL_DONE;
@@ -338,13 +328,16 @@ make_directories (struct bench_pair *pair, char *error, size_t error_size)
                     "%s/twinlog-bench.XXXXXX", base && *base ? base : "/tmp");
 
   if (n >= (int)sizeof pair->directory || strchr (pair->directory, '\''))
-    return fail (error, error_size, "set TMPDIR to a shorter, plainer path");
+    return command_explain (TL_FAILED, error, error_size,
+                            "set TMPDIR to a shorter, plainer path");
   if (!mkdtemp (pair->directory))
-    return fail (error, error_size, "cannot make %s: %m", pair->directory);
+    return command_explain (TL_FAILED, error, error_size, "cannot make %s: %m",
+                            pair->directory);
   snprintf (arbiter, sizeof arbiter, "%s/arbiter", pair->directory);
   if (mkdir (arbiter, 0700) == -1) {
     remove (pair->directory);
-    return fail (error, error_size, "cannot make %s: %m", arbiter);
+    return command_explain (TL_FAILED, error, error_size, "cannot make %s: %m",
+                            arbiter);
   }
   path_of (pair->socket, sizeof pair->socket, pair->directory, ".sock", 0);
   return TL_DONE;

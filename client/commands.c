@@ -99,6 +99,18 @@ command_complain (int status, const char *format, ...)
   return status;
 }
 
+int
+command_explain (int result, char *error, size_t error_size, const char *format,
+                 ...)
+{
+  va_list list;
+
+  va_start (list, format);
+  vsnprintf (error, error_size, format, list);
+  va_end (list);
+  return result;
+}
+
 /* What was not written, to a full disk say, was not shown. */
 static int
 written (void)

@@ -24,6 +24,11 @@ int command_ask_status (const struct arguments *arguments, unsigned timeout,
 int command_complain (int status, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 
+/* Put what went wrong into ERROR, in one line; RESULT is returned. */
+int command_explain (int result, char *error, size_t error_size,
+                     const char *format, ...)
+    __attribute__ ((format (printf, 4, 5)));
+
 /* The text of NODE at KEY, "?" where there is none. */
 const char *command_word (const json_t *node, const char *key);
 

@@ -229,6 +229,30 @@ def test_flush():
     pair.check(both.a.status()['counters']['flushes'] > 0, 'flushes')
 
 
+def test_content():
+    """What a file holds is what is written."""
+    both = pair.Pair(size='1M').create()
+    path = os.path.join(pair.make_directory(), 'content')
+    content = os.urandom(pair.BLOCK)
+    with open(path, 'wb') as file:
+        file.write(content)
+    words = ('bench', '--uri', both.a.uri(), '--overwrite', '--size', '8K',
+             '--depth', '4', '--connections', '1', '--seconds', '0.05',
+             '--content')
+    bench(*words, path)
+    client = both.a.connect()
+    blocks = {bytes(client.pread(pair.BLOCK, offset))
+              for offset in range(0, pair.MIB, pair.BLOCK)}
+    client.shutdown()
+    pair.check(content in blocks, 'the content was not written')
+    pair.equal(blocks - {content, bytes(pair.BLOCK)}, set(), 'other content')
+    with open(path, 'wb'):
+        pass
+    for wrong in (path, path + '.none'):
+        error = bench(*words, wrong, expect=pair.FAILED)
+        pair.contains(error, ['cannot read', wrong], 'error')
+
+
 def test_write_fails():
     both = pair.Pair(size='16M', arbiter=None, deadline=1).create()
     process = subprocess.Popen(
@@ -302,5 +326,5 @@ def test_missing_programs():
 
 if __name__ == '__main__':
     pair.main(test_throw_away, test_table_and_picture, test_ended,
-              test_node_dies, test_volume, test_flush, test_write_fails,
-              test_ping, test_refused, test_missing_programs)
+              test_node_dies, test_volume, test_flush, test_content,
+              test_write_fails, test_ping, test_refused, test_missing_programs)
