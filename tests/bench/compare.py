@@ -2,49 +2,28 @@
 
 import argparse
 import datetime
-import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 
 import pair
 import peers
+import shaped
+from figures import Figures, Report, around_marks
 
 KIB = 1 << 10
-FULL_SIZES, FULL_DEPTHS = '4K,8K,32K,128K,1M', '1,4,10,16,32'
 # Through qemu-img: (size, depth)
 POINTS = ((4 * KIB, 1), (4 * KIB, 16), (128 * KIB, 4))
 
 
-class Figures:
-    """Medians over the rounds, by (client, peer, size, depth, conn)."""
-
-    def __init__(self):
-        self.lists = {}
-
-    def add(self, key, value):
-        self.lists.setdefault(key, []).append(value)
-
-    def of(self, *key):
-        return statistics.median(self.lists[key])
-
-    def has(self, *key):
-        return key in self.lists
-
-
-def bench(uri, arguments, ping, figures, name):
+def bench(peer, arguments, ping, figures, *points):
     """One run of twinlog bench."""
-    result = pair.run(
-        [pair.TWINLOG, 'bench', '--uri', uri, '--overwrite', '--json',
-         '--seconds', arguments.seconds, *grid(arguments),
-         *(['--ping', ping] if ping else [])], timeout=600)
-    pair.equal(result.returncode, 0, f'bench of {name}: {result.stderr}')
-    answer = json.loads(result.stdout)
+    answer = peers.bench(peer.uri, arguments.seconds, *points,
+                         *(['--ping', ping] if ping else []))
     for row in answer['rows']:
         if row['pattern'] == 'writes':
-            key = (name, row['size'], row['depth'], row['connections'])
+            key = (peer.name, row['size'], row['depth'], row['connections'])
             figures.add(('iops', *key), row['iops'])
             figures.add(('p50', *key), row['p50-us'])
     if ping:
@@ -53,11 +32,15 @@ def bench(uri, arguments, ping, figures, name):
         figures.add(('link',), answer['link']['bytes-per-second'])
 
 
-def grid(arguments):
+def grids(arguments, peer, found):
+    """The points that PEER is measured at, a run for each."""
     if arguments.full:
-        return ['--size', FULL_SIZES, '--depth', FULL_DEPTHS,
-                '--connections', '1,4,16']
-    return ['--size', '4K,8K,128K', '--depth', '1,4,16', '--connections', '1']
+        return [('--size', '4K,8K,32K,128K,1M', '--depth', '1,4,10,16,32',
+                 '--connections', '1,4,16')]
+    return [('--size', '4K,8K,128K', '--depth', '1,4,16', '--connections',
+             '1')] + \
+        ([('--size', '4K,128K', '--depth', '16', '--connections', '4,16')]
+         if peer in found[:2] else [])
 
 
 def start_all(arguments):
@@ -95,10 +78,11 @@ def measure(found, arguments, figures):
                 if sys.stderr.isatty():
                     print(f'\rround {number + 1}: {peer.name:40}', end='',
                           file=sys.stderr)
-                if peer.uri:
-                    bench(peer.uri, arguments,
+                for points in grids(arguments, peer, found) \
+                        if peer.uri else []:
+                    bench(peer, arguments,
                           place if peer is found[0] else None, figures,
-                          peer.name)
+                          *points)
                 for size, depth in POINTS:
                     figures.add(
                         ('qemu', peer.name, size, depth), peers.qemu_bench(
@@ -110,79 +94,73 @@ def measure(found, arguments, figures):
 
 # ---- What is shown ----
 
-def show_machine(arguments):
+def show_machine(arguments, report):
     with open('/proc/cpuinfo') as file:
         model = next((line.split(':')[1].strip() for line in file
                       if line.startswith('model name')), 'unknown')
-    print(f'{datetime.datetime.now():%Y-%m-%d %H:%M}, {model}, '
-          f'{len(os.sched_getaffinity(0))} CPUs, Linux {platform.release()}; '
-          f'load {os.getloadavg()[0]:.1f}; medians of {arguments.pairs}')
+    report.say(f'{datetime.datetime.now():%Y-%m-%d %H:%M}, {model},\n'
+               f'{len(os.sched_getaffinity(0))} CPUs, Linux '
+               f'{platform.release()}; load {os.getloadavg()[0]:.1f}; medians '
+               f'of {arguments.pairs}')
 
 
-def show_nbd(found, figures):
-    print('\nThrough libnbd: writes a second (p50 in us)\n')
+def show_nbd(found, figures, report):
+    report.say('\nThrough libnbd: writes a second (p50 in us)\n')
     points = sorted({key[2:] for key in figures.lists if key[0] == 'iops'})
-    names = [peer.name for peer in found if peer.uri]
-    print(f'{"size":>8} {"depth":>5} {"conn":>4} ' +
-          ' '.join(f'{name:>27}' for name in names))
-    for size, depth, connections in points:
-        cells = []
-        for name in names:
-            point = (name, size, depth, connections)
-            cells.append(f'{figures.of("iops", *point):.0f} '
-                         f'({figures.of("p50", *point):.0f})')
-        print(f'{size // KIB:>4} KiB {depth:5} {connections:4} ' +
-              ' '.join(f'{cell:>27}' for cell in cells))
+    columns = [peer for peer in found if peer.uri]
+    report.say(f'{"size":>8} {"depth":>5} {"conn":>4}' +
+               ''.join(f'{peer.column:>15}' for peer in columns))
+    for point in points:
+        size, depth, connections = point
+        cells = [f'{figures.of("iops", peer.name, *point):.0f} '
+                 f'({figures.of("p50", peer.name, *point):.0f})'
+                 if figures.has('iops', peer.name, *point) else '-'
+                 for peer in columns]
+        report.say(f'{size // KIB:>4} KiB {depth:5} {connections:4}' +
+                   ''.join(f'{cell:>15}' for cell in cells))
 
 
-def show_qemu(found, figures):
-    print('\nThrough qemu-img bench: writes a second, and the pair\'s share\n')
+def show_qemu(found, figures, report):
+    report.say('\nThrough qemu-img bench: writes a second, and the pair\'s '
+               'share\n')
     for size, depth in POINTS:
         ours = figures.of('qemu', found[0].name, size, depth)
         for peer in found:
             rate = figures.of('qemu', peer.name, size, depth)
-            print(f'{size // KIB:>4} KiB {depth:5} {peer.name:>27} '
-                  f'{rate:9.0f}  {ours / rate:5.2f} x')
-    print('\nRaw TCP, 16 bytes back: ' + ', '.join(
+            report.say(f'{size // KIB:>4} KiB {depth:5} {peer.name:>27} '
+                       f'{rate:9.0f}  {ours / rate:5.2f} x')
+    report.say('\nRaw TCP, 16 bytes back: ' + ', '.join(
         f'{key[1] // KIB} KiB {figures.of(*key):.1f} us'
         for key in sorted(key for key in figures.lists if key[0] == 'ping')) +
-        f'; {figures.of("link") / 1e6:.0f} MB/s')
+        f';\n{figures.of("link") / 1e6:.0f} MB/s')
 
 
-def verdict(what, value, bound, most):
-    """One line: reached or missed."""
-    reached = value <= bound if most else value >= bound
-    print(f'{"reached" if reached else "MISSED ":8} {what}: {value:.2f} x, '
-          f'{"at most" if most else "at least"} {bound} x')
-
-
-def show_targets(found, figures):
+def judge(found, figures, report):
     ours, memory, quorum, direct = (found[0].name, found[1].name,
                                     found[3].name, found[4].name)
-    print('\nTargets\n')
     for size in (4 * KIB, 8 * KIB):
         floor = figures.of('p50', memory, size, 1, 1) + \
             figures.of('ping', size)
-        verdict(f'{size // KIB} KiB, depth 1: p50 to that of memory plus raw '
-                'TCP', figures.of('p50', ours, size, 1, 1) / floor, 1.1, True)
+        report.verdict(f'{size // KIB} KiB, depth 1: p50 to memory + raw TCP',
+                       figures.of('p50', ours, size, 1, 1) / floor, 1.1,
+                       most=True)
     for size, depth, times in ((4 * KIB, 16, 4), (128 * KIB, 4, 3)):
-        what = f'{size // KIB} KiB, depth {depth}: IOPS'
+        what = f'{size // KIB} KiB, depth {depth}'
         point = (size, depth, 1)
         rate = figures.of('iops', ours, *point)
-        verdict(f'{what} to memory', rate / figures.of('iops', memory, *point),
-                0.5, False)
+        report.verdict(f'{what} to memory',
+                       rate / figures.of('iops', memory, *point), 0.5)
         # Each through the same client as the pair; its better one counts.
         share = min(rate / figures.of('iops', quorum, *point),
                     figures.of('qemu', ours, size, depth) /
                     figures.of('qemu', direct, size, depth))
-        verdict(f'{what} to quorum at its better', share, times, False)
+        report.verdict(f'{what} to quorum at its better', share, times)
     for size in (4 * KIB, 128 * KIB):
-        rates = [figures.of('iops', ours, size, 16, connections)
-                 for connections in (1, 4, 16)
-                 if figures.has('iops', ours, size, 16, connections)]
-        for few, many, names in zip(rates, rates[1:], ('4 to 1', '16 to 4')):
-            verdict(f'{size // KIB} KiB, depth 16: IOPS of {names} '
-                    'connections', many / few, 1, False)
+        few, some, many = (figures.of('iops', ours, size, 16, connections)
+                           for connections in (1, 4, 16))
+        what = f'{size // KIB} KiB, depth 16'
+        report.verdict(f'{what}: 4 connections to 1', some / few, 1)
+        report.verdict(f'{what}: 16 connections to 4', many / some, 1)
 
 
 def main():
@@ -191,21 +169,35 @@ def main():
     parser.add_argument('--pairs', type=int, default=5)
     parser.add_argument('--seconds', type=float, default=0.4)
     parser.add_argument('--tgt')
+    parser.add_argument('--pod')
     arguments = parser.parse_args()
+    command = 'scripts/bench' + ''.join(
+        f' --{name} {getattr(arguments, name)}' for name in
+        ('pairs', 'seconds') if getattr(arguments, name) !=
+        parser.get_default(name)) + ' --full' * arguments.full
     sys.argv[1:] = []
     # All alike: two CPUs for everything, as where there are no more.
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:2]))
 
     def run():
-        figures = Figures()
+        figures, report = Figures(), Report()
+        if arguments.pod:
+            around_marks(arguments.pod)  # before all the work
+        show_machine(arguments, report)
         found = start_all(arguments)
         measure(found, arguments, figures)
         if sys.stderr.isatty():
             print(f'\r{"":60}\r', end='', file=sys.stderr)
-        show_machine(arguments)
-        show_nbd(found, figures)
-        show_qemu(found, figures)
-        show_targets(found, figures)
+        show_nbd(found, figures, report)
+        show_qemu(found, figures, report)
+        judge(found, figures, report)
+        if shaped.measure(arguments, figures):
+            shaped.show(figures, report)
+        else:
+            report.say('\nNo link of 1 Gbit/s: see the line above')
+        report.say_verdicts()
+        if arguments.pod:
+            report.write_pod(arguments.pod, command)
     pair.main(run)
 
 

@@ -3,6 +3,7 @@ clients, and gone at the end.  Every peer has a URI for libnbd, or the words
 that name it to qemu-img, or both.
 """
 
+import json
 import os
 import re
 import socket
@@ -15,8 +16,9 @@ TARGET = 'iqn.2026-01.invalid.twinlog:ram'
 
 
 class Peer:
-    def __init__(self, name, uri=None, image=None):
+    def __init__(self, name, uri=None, image=None, column=None):
         self.name = name
+        self.column = column or name  # short
         self.uri = uri      # of an NBD export, for twinlog bench
         self.image = image  # words for qemu-img bench
 
@@ -67,7 +69,7 @@ class Peers:
     def memory(self):
         path = self.start_memory('memory')
         return Peer('memory, Unix socket', f'nbd+unix:///?socket={path}',
-                    unix_image(path))
+                    unix_image(path), 'memory, Unix')
 
     def memory_tcp(self):
         port = pair.free_port()
@@ -92,7 +94,7 @@ class Peers:
                     '--export', 'type=nbd,id=e,node-name=q,name=,'
                     'writable=on'], lambda: os.path.exists(path))
         return Peer('quorum, through its daemon',
-                    f'nbd+unix:///?socket={path}', unix_image(path))
+                    f'nbd+unix:///?socket={path}', unix_image(path), 'quorum')
 
     def quorum_direct(self):
         """Within qemu-img, without that hop."""
@@ -137,6 +139,20 @@ def unix_image(path):
 def answers(port):
     with socket.socket() as probe:
         return probe.connect_ex(('127.0.0.1', port)) == 0
+
+
+def bench(uri, seconds, *words, inside=list):
+    """What twinlog bench says of it, run by the words that INSIDE makes of its
+    own.  Where not one write ends in that time it is given more."""
+    while True:
+        result = pair.run(inside([
+            pair.TWINLOG, 'bench', '--uri', uri, '--overwrite', '--json',
+            '--seconds', str(seconds), *words]), timeout=600)
+        if 'give more --seconds' not in result.stderr or seconds > 20:
+            break
+        seconds *= 4
+    pair.equal(result.returncode, 0, f'bench of {uri}: {result.stderr}')
+    return json.loads(result.stdout)
 
 
 def qemu_bench(peer, size, depth, seconds, counts):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 
 import pair
 
@@ -11,7 +12,7 @@ PEERS = ('the pair', 'memory, Unix socket', 'memory, TCP',
 
 def script(*words, expect, environment=None):
     result = pair.run([os.path.join(pair.SOURCE, 'scripts/bench'), *words],
-                      env=environment, timeout=110)
+                      env=environment, timeout=220)
     pair.equal(result.returncode, expect,
                f'scripts/bench: {result.stdout[-800:]}{result.stderr}')
     return result
@@ -22,8 +23,10 @@ def test_short():
         pair.requires_program(program)
     directory = os.path.join(pair.make_directory(), 'tmp')
     os.mkdir(directory)
-    result = script('--pairs', '1', '--seconds', '0.05', '--built',
-                    pair.BUILD, expect=pair.DONE,
+    page = os.path.join(pair.make_directory(), 'page.pod')
+    shutil.copy(os.path.join(pair.SOURCE, 'man/twinlog-results.pod'), page)
+    result = script('--pairs', '1', '--seconds', '0.05', '--pod', page,
+                    '--built', pair.BUILD, expect=pair.DONE,
                     environment={**os.environ, 'TMPDIR': directory})
     peers = PEERS
     if 'no iSCSI' not in result.stderr:
@@ -33,14 +36,22 @@ def test_short():
             pair.check(re.search(
                 rf'^ +{size} KiB +{depth} +{peer} +[1-9][0-9]* +[0-9.]+ x$',
                 result.stdout, re.M), f'{peer} in {result.stdout}')
-    pair.equal(len(re.findall(r'^(?:reached|MISSED )  ', result.stdout, re.M)),
-               6, f'targets in {result.stdout}')
+    targets = len(re.findall(r'^(?:reached|MISSED )  ', result.stdout, re.M))
+    links = result.stdout.count('Over a link of 1 Gbit/s')
+    lz4 = result.stdout.count('with compress=lz4') // 2
+    pair.equal(links, 0 if 'skipped: ' in result.stdout else 2, 'links')
+    pair.equal(targets, 10 + 3 * links + lz4, f'targets in {result.stdout}')
+    with open(page) as file:
+        between = file.read().split('=for comment')[1]
+    for line in result.stdout.splitlines():
+        pair.check(line.startswith(('ok ', 'skipped: '))
+                   or f' {line}'.rstrip() in between, f'{line!r} in {page}')
     pair.equal(os.listdir(directory), [], 'left behind')
 
 
 def test_usage():
     for words in (('--pairs', '0'), ('--seconds', 'x'), ('--built',),
-                  ('--fast',)):
+                  ('--pod', '/none'), ('--fast',)):
         script(*words, expect=pair.USAGE)
 
 
