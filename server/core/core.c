@@ -268,7 +268,7 @@ wake (const struct tl_core *c)
     return c->now; /* the update was full */
   at = earlier (session_wake (c), agree_wake (c));
   at = earlier (at, requests_wake (c));
-  if (c->phase == PHASE_NONE && c->agree.stage == STAGE_IDLE)
+  if (c->agree.stage == STAGE_IDLE)
     at = earlier (at, c->promote_at);
   if (c->resync.paced)
     at = earlier (at, c->resync.next);

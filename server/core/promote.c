@@ -143,23 +143,25 @@ command_promote (struct tl_core *c, const struct tl_event *event,
   promote_view (c, *token, false);
 }
 
-/* A secondary has been without its primary for the deadline.  Only the arbiter
- * lets it, and a primary that lives has asked before.
+/* A secondary has been without a primary for the deadline.  Only the arbiter
+ * lets it, and a primary that lives has asked before.  A peer that is connected
+ * and could serve too was demoted by an operator, or serves at once (V7).
  */
 void
 command_auto_promote (struct tl_core *c)
 {
+  bool session = c->phase != PHASE_NONE;
   char why[256];
 
-  if (c->now < c->promote_at || c->phase != PHASE_NONE ||
-      c->agree.stage != STAGE_IDLE)
+  if (c->now < c->promote_at || c->agree.stage != STAGE_IDLE)
     return;
   c->promote_at = NEVER;
   if (c->role == TL_PRIMARY || c->demoted || !c->config.arbiter ||
+      (session && c->peer_member) ||
       promote_check (c, 0, why, sizeof why) != TL_DONE)
     return;
   if (c->trouble[0] == '\0')
-    say (c, "without its primary for the deadline: asking to be promoted");
+    say (c, "without a primary for the deadline: asking to be promoted");
   promote_view (c, 0, false);
 }
 

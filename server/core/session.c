@@ -245,7 +245,7 @@ session_begin (struct tl_core *c, uint32_t id, const struct tl_hello *hello,
   c->phase = PHASE_IDLE;
   c->dial = c->accept = 0;
   c->candidate = false;
-  c->promote_at = NEVER;
+  c->promote_at = c->config.auto_promote ? c->now + c->config.deadline : NEVER;
   c->begun = c->now;
   c->proved = false;
   c->creating = c->resynced = c->diverged = false;

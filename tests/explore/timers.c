@@ -43,7 +43,7 @@ timers (const struct world *w, unsigned node, uint64_t at[TIMERS])
   at[10] = when (c->create_token != 0, c->create_by);
   at[11] = when (c->phase != PHASE_NONE && c->yielded > c->now, c->yielded);
   at[12] = when (c->lost_at != 0 && limit != NEVER, c->lost_at + limit);
-  at[13] = when (c->phase == PHASE_NONE, c->promote_at);
+  at[13] = when (c->agree.stage == STAGE_IDLE, c->promote_at);
   at[14] = when (c->resync.active, c->resync.next);
   /* The core asks for no such time, but from then on more chunks may be on
    * their way, where there are more than one.

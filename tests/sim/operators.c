@@ -85,10 +85,12 @@ check_reply (struct sim *sim, struct node *node, const struct command *command)
                    sim_command_text (command->command, command->flags));
     break;
   case TL_CMD_DISCARD:
-    sim_count (sim, T_DISCARDS);
-    /* fall through */
   case TL_CMD_DEMOTE:
   case TL_CMD_SWITCHOVER:
+    if (command->command == TL_CMD_DISCARD)
+      sim_count (sim, T_DISCARDS);
+    if (command->command == TL_CMD_DEMOTE)
+      node->demoted = node->life;
     if (primary)
       sim_violate (sim, "%s says that %s is done, and is primary", node->name,
                    sim_command_text (command->command, command->flags));
@@ -278,6 +280,18 @@ fence_the_wrong_one (struct sim *sim)
     fence_and_send (sim, node, TL_CMD_PROMOTE);
 }
 
+/* Is it for the nodes to find a primary?  Not where an operator demoted one. */
+static bool
+automatic (const struct sim *sim)
+{
+  if (!sim->auto_promote || sim->schedule.stage == HEAL_NO)
+    return false;
+  for (unsigned i = 0; i < NODES; i++)
+    if (sim->nodes[i].alive && sim->nodes[i].demoted == sim->nodes[i].life)
+      return false;
+  return true;
+}
+
 /* What a cluster manager does at each of its rounds. */
 void
 operators_manage (struct sim *sim)
@@ -299,7 +313,7 @@ operators_manage (struct sim *sim)
       move (sim, primary);
     return;
   }
-  if (rng_percent (&sim->rng, 40))
+  if (automatic (sim) || rng_percent (&sim->rng, 40))
     return;
   if (sim->schedule.reckless && sim->ram_kept && !sim->with_arbiter &&
       rng_percent (&sim->rng, 10)) {

@@ -128,7 +128,8 @@ struct node {
   uint64_t era; /* number of the view in which it became primary */
   uint64_t stored_number, stored_id; /* of the view that it knows is stored */
   uint64_t primary_view;             /* id of that view */
-  uint64_t hello_view;               /* of the peer, by its last hello */
+  uint32_t demoted;        /* life in which an operator demoted it, or 0 */
+  uint64_t hello_view;     /* of the peer, by its last hello */
   uint64_t connected_view; /* id of the last view that the peer shared */
   struct op *first, *last;
   bool forcing; /* it said that it is promoted by force */

@@ -44,6 +44,7 @@ oracle_promoted (struct sim *sim, struct node *node)
   node->era = node_status (sim, node)->view.number;
   node->primary_view = node->status.view.id;
   node->forcing = false;
+  node->demoted = 0;
   TRACE (sim, "%s: PRIMARY, %s", node->name,
          sim_view_text (&node->status.view));
   if (sim->with_arbiter && node->era < history->era)

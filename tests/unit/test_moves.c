@@ -457,6 +457,39 @@ START_TEST (secondary_asks_in_vain)
 }
 END_TEST
 
+/* The primary is back within the deadline, without its RAM. */
+START_TEST (secondary_takes_over_from_an_empty_one)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.auto_promote = true;
+  cluster_create (&c);
+  cluster_crash (&c, 0);
+  cluster_start (&c, 0);
+  cluster_pass (&c, DEADLINE - 50000);
+  ck_assert_int_eq (status_of (0)->link, TL_LINK_CONNECTED);
+  ck_assert_int_eq (s.role, TL_SECONDARY);
+  ck_assert_int_eq (status_of (1)->role, TL_SECONDARY);
+  cluster_pass (&c, DEADLINE);
+  ck_assert_int_eq (status_of (1)->role, TL_PRIMARY);
+  ck_assert_uint_eq (s.copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
+/* What an operator demoted stays so, and its partner leaves it at that. */
+START_TEST (secondary_respects_a_demotion)
+{
+  cluster_init (&c, TL_POLICY_ARBITER);
+  c.extra.auto_promote = true;
+  cluster_create (&c);
+  ck_assert_int_eq (cluster_command (&c, 0, TL_CMD_DEMOTE, 0), TL_DONE);
+  cluster_pass (&c, 5 * DEADLINE);
+  ck_assert_int_eq (status_of (0)->role, TL_SECONDARY);
+  ck_assert_int_eq (status_of (1)->role, TL_SECONDARY);
+  cluster_free (&c);
+}
+END_TEST
+
 UNIT_MAIN ("moves", turns_with_an_arbiter, turns_by_fencing,
            empty_is_never_promoted, promote_against_empty_by_agreement,
            promote_against_empty_by_arbiter, roles_move_while_connected,
@@ -467,4 +500,5 @@ UNIT_MAIN ("moves", turns_with_an_arbiter, turns_by_fencing,
            consent_that_was_not_told, switchover_with_a_full_disk,
            join_with_a_full_disk, switchover_waits_for_verify,
            secondary_asks_for_the_role, secondary_asks_again,
-           secondary_asks_in_vain)
+           secondary_asks_in_vain, secondary_takes_over_from_an_empty_one,
+           secondary_respects_a_demotion)
