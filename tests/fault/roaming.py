@@ -202,8 +202,11 @@ class Roamer(threading.Thread):
         node.resume()
 
     def died(self, node):
-        """It was killed: whatever becomes of it is not frozen."""
-        self.frozen.pop(node, None)
+        """It was killed: whatever becomes of it is not frozen, and what it
+        had not answered ends now.
+        """
+        if self.frozen.get(node) == NEVER:
+            self.frozen[node] = self.clock.now()
 
     def ask_more(self, node):
         """Issue requests to it, where it was left."""
