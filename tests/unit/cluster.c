@@ -444,6 +444,17 @@ cluster_reply (const struct cluster *c, unsigned i)
 }
 
 static void
+prepare (struct unit_request *r, enum tl_op op, uint64_t offset,
+         uint32_t length)
+{
+  ck_assert (op == TL_OP_ZERO || length <= sizeof r->bytes);
+  memset (r, 0, sizeof *r);
+  r->core.op = op;
+  r->core.offset = offset;
+  r->core.length = length;
+}
+
+static void
 submit (struct cluster *c, unsigned i, struct unit_request *r)
 {
   struct tl_event event = {.type = TL_EV_REQUEST, .request = &r->core};
@@ -456,12 +467,8 @@ void
 cluster_write (struct cluster *c, unsigned i, struct unit_request *r,
                uint64_t offset, uint32_t length, unsigned char fill)
 {
-  memset (r, 0, sizeof *r);
-  ck_assert_uint_le (length, sizeof r->bytes);
+  prepare (r, TL_OP_WRITE, offset, length);
   memset (r->bytes, fill, length);
-  r->core.op = TL_OP_WRITE;
-  r->core.offset = offset;
-  r->core.length = length;
   submit (c, i, r);
 }
 
@@ -469,10 +476,7 @@ void
 cluster_part (struct cluster *c, unsigned i, struct unit_request *r,
               uint64_t offset, uint32_t length, uint64_t began)
 {
-  memset (r, 0, sizeof *r);
-  r->core.op = TL_OP_WRITE;
-  r->core.offset = offset;
-  r->core.length = length;
+  prepare (r, TL_OP_WRITE, offset, length);
   r->core.began = began;
   submit (c, i, r);
 }
@@ -481,10 +485,7 @@ void
 cluster_zero (struct cluster *c, unsigned i, struct unit_request *r,
               uint64_t offset, uint32_t length)
 {
-  memset (r, 0, sizeof *r);
-  r->core.op = TL_OP_ZERO;
-  r->core.offset = offset;
-  r->core.length = length;
+  prepare (r, TL_OP_ZERO, offset, length);
   submit (c, i, r);
 }
 
@@ -492,11 +493,7 @@ void
 cluster_read (struct cluster *c, unsigned i, struct unit_request *r,
               uint64_t offset, uint32_t length)
 {
-  memset (r, 0, sizeof *r);
-  ck_assert_uint_le (length, sizeof r->bytes);
-  r->core.op = TL_OP_READ;
-  r->core.offset = offset;
-  r->core.length = length;
+  prepare (r, TL_OP_READ, offset, length);
   submit (c, i, r);
 }
 
