@@ -11,7 +11,7 @@
 int load_content (const char *path, char *error, size_t error_size);
 
 /* Carry out ROW for so many nanoseconds, after a tenth of it to warm up, and
- * put into it what was measured.
+ * put into it what was measured; for longer where no write ended in that time.
  */
 int load_run (const struct bench_target *target, int64_t duration,
               struct bench_row *row, char *error, size_t error_size);

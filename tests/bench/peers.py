@@ -143,14 +143,10 @@ def answers(port):
 
 def bench(uri, seconds, *words, inside=list):
     """What twinlog bench says of it, run by the words that INSIDE makes of its
-    own.  Where not one write ends in that time it is given more."""
-    while True:
-        result = pair.run(inside([
-            pair.TWINLOG, 'bench', '--uri', uri, '--overwrite', '--json',
-            '--seconds', str(seconds), *words]), timeout=600)
-        if 'give more --seconds' not in result.stderr or seconds > 20:
-            break
-        seconds *= 4
+    own."""
+    result = pair.run(inside([
+        pair.TWINLOG, 'bench', '--uri', uri, '--overwrite', '--json',
+        '--seconds', str(seconds), *words]), timeout=600)
     pair.equal(result.returncode, 0, f'bench of {uri}: {result.stderr}')
     return json.loads(result.stdout)
 
