@@ -28,6 +28,7 @@ enum tl_key {
   TL_KEY_READS,
   TL_KEY_AUTO_PROMOTE,
   TL_KEY_RESYNC_RATE,
+  TL_KEY_COMPRESS,
   TL_KEY_NOTIFY,
   TL_KEYS
 };
@@ -64,6 +65,7 @@ struct tl_parameters {
   bool reads_local;
   bool auto_promote;
   uint64_t resync_rate; /* bytes a second, 0: no limit */
+  bool compress;        /* lz4 */
   enum tl_flush flush;
   enum tl_policy policy;
   uint64_t deadline; /* microseconds */

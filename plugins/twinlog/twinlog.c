@@ -90,6 +90,8 @@ twinlog_config_complete (void)
   "                   Ask the arbiter for the primary role when the primary\n" \
   "                   has been away for the deadline (off).\n"                 \
   "resync-rate=RATE   Bytes a second that a resync sends at most (0: all).\n"  \
+  "compress=none|lz4  Compress what the mirror sends where that pays "         \
+  "(none).\n"                                                                  \
   "notify=COMMAND     Run at each change of role, data state or link."
 
 static void
@@ -121,6 +123,7 @@ twinlog_get_ready (void)
                                         .reads_local = parameters.reads_local,
                                         .auto_promote = parameters.auto_promote,
                                         .resync_rate = parameters.resync_rate,
+                                        .compress = parameters.compress,
                                         .arbiter = parameters.arbiter,
                                         .notify = parameters.notify,
                                         .deadline = parameters.deadline,

@@ -185,6 +185,15 @@ parse_auto_promote (struct tl_parameters *p, const char *text, char *space,
 }
 
 static const char *
+parse_compress (struct tl_parameters *p, const char *text, char *space,
+                size_t space_size)
+{
+  p->compress = strcmp (text, "lz4") == 0;
+  return p->compress || strcmp (text, "none") == 0 ? NULL
+                                                   : "expected none or lz4";
+}
+
+static const char *
 parse_reads (struct tl_parameters *p, const char *text, char *space,
              size_t space_size)
 {
@@ -296,5 +305,6 @@ const struct tl_parameter tl_parameter_table[TL_KEYS] = {
     [TL_KEY_READS] = {"reads", parse_reads, false},
     [TL_KEY_AUTO_PROMOTE] = {"auto-promote", parse_auto_promote, false},
     [TL_KEY_RESYNC_RATE] = {"resync-rate", parse_resync_rate, false},
+    [TL_KEY_COMPRESS] = {"compress", parse_compress, false},
     [TL_KEY_NOTIFY] = {"notify", parse_notify, false},
 };

@@ -41,6 +41,15 @@ tl_conn_find (struct tl_node *node, uint32_t id)
   return NULL;
 }
 
+bool
+tl_conn_compresses (const struct tl_node *node)
+{
+  for (const struct tl_conn *conn = node->conns; conn; conn = conn->next)
+    if (conn->compresses && !conn->told)
+      return true;
+  return false;
+}
+
 static void
 set_options (int fd)
 {
@@ -91,6 +100,7 @@ free_conn (struct tl_conn *conn)
   tl_unlock (node);
   close (conn->watcher);
   close (conn->fd);
+  tl_compress_free (conn->compress);
   free (conn->buffer);
   free (conn);
 }
@@ -150,12 +160,15 @@ tl_conn_make (struct tl_node *node, int fd, bool dialled)
 
   if (conn) {
     conn->buffer = malloc (TL_RECEIVE_SIZE);
+    conn->compress = node->compress ? tl_compress_new () : NULL;
     conn->watcher = epoll_create1 (EPOLL_CLOEXEC);
   }
-  if (!conn || !conn->buffer || conn->watcher == -1 ||
+  if (!conn || !conn->buffer || (node->compress && !conn->compress) ||
+      conn->watcher == -1 ||
       epoll_ctl (conn->watcher, EPOLL_CTL_ADD, fd, &event) == -1 ||
       uv_poll_init (&node->loop, &conn->poll, conn->watcher) != 0) {
     if (conn) {
+      tl_compress_free (conn->compress);
       free (conn->buffer);
       if (conn->watcher != -1)
         close (conn->watcher);

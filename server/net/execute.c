@@ -106,6 +106,20 @@ tl_poke (struct tl_node *node)
     uv_async_send (&node->async);
 }
 
+/* A small payload of the core; to its hello the shell adds what it offers. */
+static void
+send_small (struct tl_node *node, struct tl_conn *conn,
+            const struct tl_action *action)
+{
+  unsigned char bytes[TL_SMALL_MAX];
+  struct tl_frame frame = action->frame;
+  const void *payload = action->small;
+
+  if (conn->compress && frame.type == TL_HELLO)
+    payload = tl_compress_offer (&frame, payload, bytes);
+  tl_queue_add (node, conn, &frame, NULL, payload);
+}
+
 static void
 send_frame (struct tl_node *node, const struct tl_action *action)
 {
@@ -125,7 +139,7 @@ send_frame (struct tl_node *node, const struct tl_action *action)
     tl_queue_store (node, conn, &action->frame);
     break;
   case TL_PAYLOAD_SMALL:
-    tl_queue_add (node, conn, &action->frame, NULL, action->small);
+    send_small (node, conn, action);
     break;
   }
 }

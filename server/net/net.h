@@ -10,6 +10,7 @@
 
 #include "net/node.h"
 #include "net/address.h"
+#include "net/compress.h"
 #include "net/latency.h"
 #include "state/state.h"
 #include "store/store.h"
@@ -120,6 +121,10 @@ struct tl_conn {
   uv_poll_t poll;
   uv_timer_t timer;
 
+  struct tl_compress *compress; /* NULL: this node does without */
+  bool compresses;              /* the peer does too; the reader sets it, with
+                                 * the lock held */
+
   /* (reader) */
   bool fed;              /* frames were given to the core since the last batch
                           * end */
@@ -129,6 +134,9 @@ struct tl_conn {
 
 /* The connection that the core knows by ID, or NULL.  Lock held. */
 struct tl_conn *tl_conn_find (struct tl_node *node, uint32_t id);
+
+/* Is there one on which both nodes compress?  Lock held. */
+bool tl_conn_compresses (const struct tl_node *node);
 
 /* These and the next: loop thread, lock not held.  A connection around FD,
  * which is taken over; NULL where memory is short.
@@ -383,6 +391,7 @@ struct tl_node {
   char volume[TL_NAME_SIZE], name[TL_NAME_SIZE];
   uint64_t size, deadline;
   enum tl_policy policy;
+  bool compress;
   char *state, *control, *arbiter_command, *notify_command;
   void (*log) (void *opaque, bool error, const char *line);
   void *opaque;
@@ -418,6 +427,8 @@ struct tl_node {
   struct tl_conn *conns;
   uint64_t token;
   struct tl_log log_queue;
+  uint64_t compressed_from, compressed_to; /* payload bytes that were sent
+                                            * compressed, before and after */
 
   struct tl_control_client control_clients[TL_CONTROL_CLIENTS];
   struct tl_persist persist;

@@ -194,6 +194,7 @@ make_node (const struct tl_node_config *config)
   node->size = config->size;
   node->deadline = config->deadline;
   node->policy = config->policy;
+  node->compress = config->compress;
   node->log = config->log;
   node->opaque = config->opaque;
   node->wake = node->armed = UINT64_MAX;

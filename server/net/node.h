@@ -31,6 +31,7 @@ struct tl_node_config {
   bool reads_local;    /* as in tl_core_config, with the next two */
   bool auto_promote;
   uint64_t resync_rate;
+  bool compress; /* lz4, with a peer that has it too, where it pays */
   /* Lines for the operator.  Called from any thread, not with locks that the
    * callee could need.  PROGRESS lines may be overwritten by the next.
    */

@@ -18,8 +18,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Iovecs of one sendmsg, two for an entry with payload. */
-#define IOVECS 64
+/* Of one sendmsg. */
+#define ENTRIES 32
+
+/* Bytes that are compressed for one sendmsg, if it is more than one frame: the
+ * link is to be busy meanwhile.
+ */
+#define COMPRESS_BATCH (128u << 10)
 
 /* After so many the loop goes on, so that no worker sends for ever. */
 #define BATCHES 16
@@ -248,18 +253,97 @@ tl_queue_drop (struct tl_node *node, struct tl_conn *conn)
   }
 }
 
+/* ---- Compression ---- */
+
+/* The entries that the next sendmsg takes; what flies is the sender's, also
+ * without the lock.
+ */
+struct batch {
+  unsigned n;
+  struct tl_entry *entries[ENTRIES];
+  struct tl_compress *compress; /* NULL: no entry is large enough, or never */
+  uint64_t from, to; /* payload bytes that were compressed, before and after */
+};
+
+/* Untouched, and of a kind that may be worth it. */
+static bool
+may_compress (const struct tl_compress *compress, const struct tl_entry *entry)
+{
+  return compress && !entry->sent &&
+         tl_compress_may (compress, entry->header, entry->length);
+}
+
+/* Bytes that may be compressed for the next sendmsg.  What was compressed for
+ * the last one, and did not leave with it, comes first in the queue.
+ */
+static size_t
+compress_room (struct tl_conn *conn)
+{
+  bool held = false;
+  size_t room;
+
+  for (struct tl_entry *entry = conn->head; entry && !held; entry = entry->next)
+    held = tl_compress_holds (conn->compress, entry->payload);
+  room = tl_compress_room (conn->compress, !held);
+  return room < COMPRESS_BATCH ? room : COMPRESS_BATCH;
+}
+
+static void
+compress_batch (struct batch *batch)
+{
+  for (unsigned i = 0; i < batch->n; i++) {
+    struct tl_entry *entry = batch->entries[i];
+    uint32_t length = entry->length;
+    const unsigned char *payload;
+
+    if (!may_compress (batch->compress, entry))
+      continue;
+    payload = tl_compress (batch->compress, entry->header, &entry->length,
+                           entry->payload);
+    if (payload) {
+      entry->payload = payload;
+      batch->from += length;
+      batch->to += entry->length;
+    }
+  }
+}
+
+/* ---- Sending ---- */
+
+static void
+take_batch (struct tl_conn *conn, struct batch *batch)
+{
+  struct tl_compress *compress = conn->compresses ? conn->compress : NULL;
+  size_t room = compress ? compress_room (conn) : 0;
+
+  batch->n = 0;
+  batch->compress = NULL;
+  batch->from = batch->to = 0;
+  for (struct tl_entry *entry = conn->head; entry && batch->n < ENTRIES;
+       entry = entry->next) {
+    if (may_compress (compress, entry)) {
+      if (entry->length > room && batch->n)
+        break;
+      room = entry->length > room ? 0 : room - entry->length;
+    }
+    if (entry->length >= TL_COMPRESS_MIN)
+      batch->compress = compress;
+    entry->flying = true;
+    batch->entries[batch->n++] = entry;
+  }
+}
+
 static int
-fill_iovecs (struct tl_conn *conn, struct iovec iovecs[IOVECS])
+fill_iovecs (const struct batch *batch, struct iovec iovecs[2 * ENTRIES])
 {
   int n = 0;
 
-  for (struct tl_entry *entry = conn->head; entry && n + 2 <= IOVECS;
-       entry = entry->next) {
+  for (unsigned i = 0; i < batch->n; i++) {
+    const struct tl_entry *entry = batch->entries[i];
     uint32_t sent = entry->sent;
 
-    entry->flying = true;
     if (sent < TL_FRAME_SIZE) {
-      iovecs[n].iov_base = entry->header + sent;
+      iovecs[n].iov_base = (void *)(uintptr_t)(entry->header + sent);
       iovecs[n++].iov_len = TL_FRAME_SIZE - sent;
       sent = 0;
     } else
@@ -312,19 +396,27 @@ advance (struct tl_node *node, struct tl_conn *conn, size_t n)
 static void
 send_batch (struct tl_node *node, struct tl_conn *conn, bool unlock)
 {
-  struct iovec iovecs[IOVECS];
+  struct iovec iovecs[2 * ENTRIES];
   struct msghdr message = {.msg_iov = iovecs};
+  struct batch batch;
   ssize_t n;
   int error;
 
-  message.msg_iovlen = (size_t)fill_iovecs (conn, iovecs);
+  take_batch (conn, &batch);
   if (unlock)
     tl_unlock (node);
+  if (batch.compress)
+    compress_batch (&batch);
+  message.msg_iovlen = (size_t)fill_iovecs (&batch, iovecs);
   n = sendmsg (conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   error = errno;
+  if (batch.compress)
+    tl_compress_look (batch.compress, conn->fd, n == -1 && error == EAGAIN);
   if (unlock)
     tl_lock (node);
 
+  node->compressed_from += batch.from;
+  node->compressed_to += batch.to;
   advance (node, conn, n > 0 ? (size_t)n : 0);
   if (n >= 0 || error == EINTR)
     return;

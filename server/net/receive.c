@@ -30,6 +30,20 @@ struct batch {
   const char *bad; /* what came behind them is not well formed */
 };
 
+/* Read a header; TRAVELS bytes of payload follow it. */
+static const char *
+decode (const struct tl_conn *conn, struct tl_frame *frame, uint32_t *travels,
+        const void *header)
+{
+  const char *bad;
+
+  if (conn->compresses)
+    return tl_expand_decode (frame, travels, header, conn->node->size);
+  bad = tl_frame_decode (frame, header, conn->node->size);
+  *travels = frame->payload;
+  return bad;
+}
+
 /* Cut complete frames from the buffer. */
 static void
 collect (struct tl_conn *conn, struct batch *batch)
@@ -39,27 +53,40 @@ collect (struct tl_conn *conn, struct batch *batch)
   batch->n = 0;
   batch->bad = NULL;
   batch->full = false;
+  if (conn->compresses)
+    tl_expand_begin (conn->compress);
   while (conn->end - conn->begin >= TL_FRAME_SIZE) {
     struct tl_frame *frame = &batch->frames[batch->n];
     const unsigned char *at = conn->buffer + conn->begin;
+    uint32_t travels;
 
     if (batch->n == BATCH_FRAMES || bytes >= BATCH_BYTES) {
       batch->full = true;
       return;
     }
-    batch->bad = tl_frame_decode (frame, at, conn->node->size);
+    batch->bad = decode (conn, frame, &travels, at);
     if (batch->bad)
       return;
-    if (conn->end - conn->begin - TL_FRAME_SIZE < frame->payload)
+    if (conn->end - conn->begin - TL_FRAME_SIZE < travels)
       return;
     at += TL_FRAME_SIZE;
-    if (tl_payload_checksum (at, frame->payload) != frame->checksum) {
+    if (tl_payload_checksum (at, travels) != frame->checksum) {
       batch->bad = "the checksum of a payload does not hold";
       return;
     }
+    if (travels != frame->payload) {
+      batch->full = !tl_expand_room (conn->compress, frame);
+      if (batch->full)
+        return;
+      at = tl_expand (conn->compress, frame, at, travels);
+      if (!at) {
+        batch->bad = "a compressed payload is not well formed";
+        return;
+      }
+    }
     batch->payloads[batch->n++] = at;
     bytes += TL_FRAME_SIZE + frame->payload;
-    conn->begin += TL_FRAME_SIZE + frame->payload;
+    conn->begin += TL_FRAME_SIZE + travels;
   }
 }
 
@@ -89,6 +116,10 @@ deliver (struct tl_conn *conn, const struct batch *batch)
     bad = reserve (node, &batch->frames[i]);
     if (bad)
       break;
+    if (batch->frames[i].type == TL_HELLO)
+      conn->compresses =
+          conn->compress &&
+          tl_compress_offered (batch->payloads[i], batch->frames[i].payload);
     event.frame.id = conn->id;
     event.frame.frame = &batch->frames[i];
     event.frame.payload = batch->payloads[i];

@@ -171,6 +171,14 @@ verify_json (const struct tl_status *status, uint64_t now)
   return verify;
 }
 
+static json_t *
+compress_json (const struct tl_status_more *more)
+{
+  return json_pack ("{s:b, s:I, s:I}", "active", (int)more->compress,
+                    "bytes-before", (json_int_t)more->compressed_from,
+                    "bytes-after", (json_int_t)more->compressed_to);
+}
+
 char *
 tl_status_json (const struct tl_status *status,
                 const struct tl_status_more *more)
@@ -189,6 +197,7 @@ tl_status_json (const struct tl_status *status,
   json_object_set_new (node, "resident-bytes",
                        json_integer ((json_int_t)more->resident));
   json_object_set_new (node, "counters", counters_json (status));
+  json_object_set_new (node, "compress", compress_json (more));
   json_object_set_new (node, "latency-us",
                        json_pack ("{s:o, s:o}", "write",
                                   latency_json (more->write), "read",

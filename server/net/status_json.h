@@ -15,7 +15,9 @@ struct tl_status_more {
   bool arbiter;
   uint64_t deadline; /* microseconds */
   unsigned clients;
-  uint64_t resident; /* bytes */
+  uint64_t resident;                       /* bytes */
+  bool compress;                           /* in use with the peer */
+  uint64_t compressed_from, compressed_to; /* bytes */
   uint64_t now;
   const struct tl_latency *write, *read;
 };

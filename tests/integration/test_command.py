@@ -22,7 +22,7 @@ STATUS = {
     'seconds-since-peer': (int, float, type(None)),
     'disconnect-reason': (str, type(None)), 'trouble': (str, type(None)),
     'clients': int, 'resident-bytes': int, 'counters': dict,
-    'latency-us': dict, 'verify': dict,
+    'latency-us': dict, 'verify': dict, 'compress': dict,
 }
 VIEW = {'number': int, 'id': (str, int, type(None)),
         'primary': (str, type(None)), 'members': list}

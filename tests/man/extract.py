@@ -230,7 +230,9 @@ def frame_errors():
     words = re.findall(r'"([^"]+)"', function(text, 'check_limits') +
                        function(text, 'tl_frame_decode'))
     words += re.findall(r'bad = "([^"]+)"',
-                        function(source('server/net/receive.c'), 'collect'))
+                        function(source('server/net/receive.c'), 'collect') +
+                        function(source('server/net/compress.c'),
+                                 'tl_expand_decode'))
     return found('errors of frames', set(words))
 
 

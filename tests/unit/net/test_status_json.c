@@ -44,6 +44,9 @@ fill (void)
   more.deadline = 500000;
   more.clients = 3;
   more.resident = 8192;
+  more.compress = true;
+  more.compressed_from = UINT64_C (5) << 33;
+  more.compressed_to = 12345;
   more.now = 4000000;
   more.write = more.read = &latency;
 }
@@ -88,7 +91,7 @@ number_of (json_t *object, const char *key)
 
 START_TEST (all_keys_with_their_values)
 {
-  json_t *node, *view, *members;
+  json_t *node, *view, *members, *compress;
 
   fill ();
   node = answer ();
@@ -134,6 +137,11 @@ START_TEST (all_keys_with_their_values)
   ck_assert_double_eq (number_of (json_object_get (node, "counters"), "writes"),
                        11);
   ck_assert_uint_eq (json_object_size (json_object_get (node, "counters")), 10);
+  compress = json_object_get (node, "compress");
+  ck_assert (json_is_true (json_object_get (compress, "active")));
+  ck_assert_double_eq (number_of (compress, "bytes-before"),
+                       (double)(UINT64_C (5) << 33));
+  ck_assert_double_eq (number_of (compress, "bytes-after"), 12345);
   ck_assert_double_eq (
       number_of (
           json_object_get (json_object_get (node, "latency-us"), "write"),
