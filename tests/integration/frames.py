@@ -30,10 +30,10 @@ def name(text):
 
 def hello(volume='slog0', node='b', size=16 << 20, version_min=1,
           version_max=1, uuid=bytes(16), incarnation=1, role=0, data=0,
-          member=0, arbiter=1):
+          member=0, arbiter=1, features=0):
     """The hello of a node that has no view yet."""
     no_view = struct.pack('>QQQ', 0, 0, 0) + name('') + struct.pack('>I', 0)
-    payload = struct.pack('>IIQ', version_min, version_max, 0) \
+    payload = struct.pack('>IIQ', version_min, version_max, features) \
         + name(volume) + name(node) + uuid \
         + struct.pack('>QQBBBB', size, incarnation, role, data, member,
                       arbiter) \

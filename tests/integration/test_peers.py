@@ -44,9 +44,9 @@ def bye_text(said):
             return payload.decode()
 
 
-def lone_primary():
+def lone_primary(**parameters):
     """Node a primary alone, with content; node b is not running."""
-    both = pair.Pair(arbiter=False)
+    both = pair.Pair(arbiter=False, **parameters)
     both.a.start()
     both.a.twinlog('create', '--alone', expect=pair.DONE)
     client = both.a.connect()
@@ -95,6 +95,34 @@ def test_garbage():
                 pass
             read_to_end(mirror)
         unchanged_through(both, client, act, ['not a twinlog frame'])
+
+
+def test_compressed_garbage():
+    """Frames that say they are compressed, from a peer that has offered it;
+    to a node that has not, they are frames of a wrong length.
+    """
+    long = frames.frame(frames.WRITE, os.urandom(4096), flags=128, length=4096)
+    bomb = frames.frame(frames.WRITE, bytes(100), flags=128, length=1 << 20)
+    short = frames.frame(frames.WRITE, os.urandom(100), flags=128,
+                         length=4096)
+    empty = frames.frame(frames.WRITE, flags=128, length=4096)
+    wrong = 'compressed payload of wrong length'
+    damaged = 'a compressed payload is not well formed'
+    offer = frames.hello(arbiter=0, features=1)
+    for compress, cases in (
+            ('lz4', ((long, wrong), (empty, wrong), (bomb, damaged),
+                     (short, damaged))),
+            ('none', ((short, 'payload of wrong length'),))):
+        both, client = lone_primary(compress=compress)
+        for frame, words in cases:
+            def act():
+                mirror = connect(both)
+                mirror.sendall(offer)
+                mirror.recv(1)  # it has answered
+                mirror.sendall(frame)
+                read_to_end(mirror)
+            unchanged_through(both, client, act, [words])
+        both.stop()
 
 
 def test_half_a_frame():
@@ -257,7 +285,8 @@ def test_two_histories():
 if __name__ == '__main__':
     if frames.xxhash is None:
         pair.skip('python3-xxhash is not installed')
-    pair.main(test_garbage, test_half_a_frame, test_bad_frames,
+    pair.main(test_garbage, test_compressed_garbage, test_half_a_frame,
+              test_bad_frames,
               test_wrong_hello, test_silent_connections,
               test_garbage_beside_the_session,
               test_real_peer_of_another_size,

@@ -12,10 +12,11 @@
 
 #define WORDS (SECTOR / sizeof (uint64_t))
 
+/* The words repeat themselves, so that they compress. */
 static uint64_t
 word (uint64_t id, uint32_t sector, unsigned i)
 {
-  uint64_t z = id * UINT64_C (0x9e3779b97f4a7c15) + sector * WORDS + i;
+  uint64_t z = id * UINT64_C (0x9e3779b97f4a7c15) + sector * WORDS + i % 16;
 
   z = (z ^ (z >> 29)) * UINT64_C (0xbf58476d1ce4e5b9);
   return z ^ (z >> 32);

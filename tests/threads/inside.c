@@ -12,12 +12,16 @@ inside_squeeze (struct slot *slot)
 {
   struct tl_node *node = slot_enter (slot);
   int bytes = 4096; /* the kernel takes what it needs at least */
+  unsigned rate = 10u << 20;
 
   if (!node)
     return;
   tl_lock (node);
   for (struct tl_conn *conn = node->conns; conn; conn = conn->next)
-    setsockopt (conn->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    if (setsockopt (conn->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) ||
+        setsockopt (conn->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate,
+                    sizeof rate))
+      violation (slot->test, "a connection cannot be made small");
   tl_unlock (node);
   slot_leave (slot);
 }

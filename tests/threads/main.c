@@ -10,6 +10,7 @@
  *   lost-wake-up         one acknowledgement wakes only one of its workers
  *   two-readers          the loop reads while a worker does
  *   reading-kept         a worker that has read leaves nobody reading
+ *   compressed-reused    what was compressed is overwritten before it has left
  */
 #include "threads.h"
 

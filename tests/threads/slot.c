@@ -14,17 +14,13 @@
 /* Nobody damages what is sent: a node that says one of these was sent a wrong
  * frame, or frames in a wrong order.
  */
-static const char *const impossible[] = {"malformed",
-                                         "not a twinlog frame",
-                                         "reserved bytes",
-                                         "checksum",
-                                         "unknown frame type",
-                                         "too large",
-                                         "was due",
-                                         "what was not sent",
-                                         "beyond the end",
-                                         "where none belongs",
-                                         "sync-done without a resync"};
+static const char *const impossible[] = {
+    "malformed",          "not a twinlog frame",
+    "reserved bytes",     "checksum",
+    "compressed payload", "unknown frame type",
+    "too large",          "was due",
+    "what was not sent",  "beyond the end",
+    "where none belongs", "sync-done without a resync"};
 
 static void
 on_log (void *opaque, bool error, const char *line)
@@ -55,6 +51,7 @@ slot_open (struct slot *slot, bool kept)
       .policy = test->arbiter ? TL_POLICY_ARBITER : TL_POLICY_ERROR,
       .arbiter = test->arbiter ? test->arbiter_command : NULL,
       .deadline = DEADLINE,
+      .compress = slot->opened++ % 4 != 3, /* now and then only one */
       .log = on_log,
       .opaque = slot};
   uint64_t until = now_us () + 1000000 * SLOW;

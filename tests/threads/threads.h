@@ -94,6 +94,7 @@ struct slot {
   char listen[32], peer[32];
   unsigned port, proxy_port; /* of its own, and where the other dials it */
   bool kept;                 /* the RAM is a file (controller only) */
+  unsigned opened;           /* how often (controller only) */
 
   pthread_mutex_t lock; /* guards the next three; innermost */
   pthread_cond_t idle;  /* users is 0 */
