@@ -7,8 +7,7 @@ import storage
 from pair import check, equal
 from storage import NAME, VOLUME, twinlog
 
-# A log device has 64 MiB at least.
-KEPT = {'size': '96M', 'deadline': 20, 'store': '/dev/shm/slog0'}
+KEPT = {'deadline': 20, 'store': '/dev/shm/slog0'}
 LOAD = '/var/log/load'
 SYSLOG = '/var/log/syslog'
 

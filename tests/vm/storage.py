@@ -22,9 +22,11 @@ ADDRESSES = {'a': '10.0.0.1:10810', 'b': '10.0.0.2:10810'}
 # Of nodes with which nothing is to fail, however slow this machine is.
 PATIENT = {'deadline': 30}
 NODE_LOG = '/var/log/nbdkit'
+SIZE = 96  # MiB; a log device has 64 at least
+PARAMETERS = '/sys/module/zfs/parameters'  # of ZFS
 
 
-def start_node(machine, size='256M', **parameters):
+def start_node(machine, size=f'{SIZE}M', **parameters):
     """Start nbdkit on MACHINE, and wait until the node answers."""
     other = machine.lab.other(machine)
     words = ['nbdkit', '-f', '--unix', SOCKET, 'twinlog', size,
@@ -169,13 +171,18 @@ def more_files(machine, what, count=30, seconds=SLOW):
              f'{count} files are acknowledged {what}', seconds, 0.05)
 
 
+def write_files(machine, prefix, count=30):
+    """The writer, until it has so many files acknowledged; it goes on."""
+    start_writer(machine, prefix)
+    more_files(machine, f'of {prefix}', count)
+
+
 def pool_under_load(lab, prefix, **parameters):
     """The pair, attached to `a`, as the log of the pool, and the writer."""
     create_pair(lab, **parameters)
     attach(lab.a)
     create_pool(lab.a)
-    start_writer(lab.a, prefix)
-    more_files(lab.a, 'by the pair')
+    write_files(lab.a, prefix)
 
 
 def end_writer(machine):
@@ -196,3 +203,10 @@ def judge(machine):
     print(output)
     count, lost = output.splitlines()[-1].split()
     return int(count), int(lost)
+
+
+def nothing_is_lost(machine):
+    """Every acknowledged file is on MACHINE; how many these are."""
+    count, lost = judge(machine)
+    equal(lost, 0, 'lost files')
+    return count

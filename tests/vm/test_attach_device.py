@@ -26,7 +26,8 @@ def check_device(machine):
     said = attach(machine, '--device /dev/nbd3')
     contains(said, [VOLUME, '/dev/nbd3', NAME], 'attach')
     equal(machine.text(f'readlink -f {NAME}'), '/dev/nbd3', NAME)
-    equal(machine.text(f'blockdev --getsize64 {NAME}'), str(96 * MIB), 'size')
+    equal(machine.text(f'blockdev --getsize64 {NAME}'),
+          str(storage.SIZE * MIB), 'size')
     equal(queue(machine, 3, 'logical_block_size'), '4096', 'block size')
     equal(queue(machine, 3, 'nr_requests'), '16', 'requests')
     equal(queue(machine, 3, 'write_cache'), 'write through', 'cache')

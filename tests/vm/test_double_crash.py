@@ -6,7 +6,7 @@ import pair
 import storage
 from machines import Lab
 from pair import REFUSED, check, contains, equal
-from storage import PATIENT, VOLUME, more_files
+from storage import PATIENT, VOLUME
 
 IMPORT = 'zpool import -f -o cachefile=none -d /dev/vda1'
 
@@ -50,8 +50,7 @@ def test_both():
     lab.a.run(f'zpool add -f tank log {storage.NAME}')
     check(storage.pool_is_healthy(lab.a), 'the pool is healthy')
     storage.log_is_whole(lab.a)
-    storage.start_writer(lab.a, 'again')
-    more_files(lab.a, 'by the pair that began anew')
+    storage.write_files(lab.a, 'again')
     equal(storage.pool_is_healthy(lab.a), True, 'the pool is healthy')
 
 

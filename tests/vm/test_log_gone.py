@@ -6,7 +6,7 @@ import pair
 import storage
 from attached import KEPT, kill_node, write_block
 from machines import SLOW, Lab
-from pair import check, equal, wait_for
+from pair import check, wait_for
 from storage import NAME, more_files
 
 RECONNECT = 10  # seconds
@@ -42,8 +42,7 @@ def test_pool():
     storage.create_pair(lab, **parameters)
     storage.attach(lab.a, f'--reconnect {RECONNECT}')
     storage.create_pool(lab.a)
-    storage.start_writer(lab.a, 'gone')
-    more_files(lab.a, 'by the pair')
+    storage.write_files(lab.a, 'gone')
     kill_node(lab.a)
     enough = storage.acknowledged(lab.a) + 30
     times = []
@@ -67,7 +66,7 @@ def test_pool():
     check(storage.log_writes(lab.a) > before, 'the log device is used again')
     lab.a.power_cut()
     storage.fail_over(lab.b)
-    equal(storage.judge(lab.b)[1], 0, 'lost files')
+    storage.nothing_is_lost(lab.b)
 
 
 if __name__ == '__main__':

@@ -12,6 +12,7 @@ import storage
 from attached import kernel_is_quiet
 from machines import SLOW, Lab
 from pair import MIB, check, equal, wait_for
+from storage import PARAMETERS
 
 SECONDS = int(os.environ.get('TWINLOG_LOG_SECONDS', '20'))
 IOPS = 150           # of the disk of the main pool
@@ -19,7 +20,6 @@ IOPS = 150           # of the disk of the main pool
 # reaches it.
 DIRTY = 32 * MIB
 WRITE_LOG = 2 * DIRTY
-PARAMETERS = '/sys/module/zfs/parameters'
 KSTAT = '/proc/spl/kstat/zfs/zil'
 FILES = 4
 FIO = 'fio --name=load --directory=/tank/data --rw=randwrite --sync=1' \

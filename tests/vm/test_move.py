@@ -9,21 +9,17 @@ import time
 
 import pair
 import storage
-from machines import SLOW, Lab
-from pair import check, equal, wait_for
+from machines import Lab
+from pair import check
 
 MOVES = int(os.environ.get('TWINLOG_MOVES', '2'))
-ENOUGH = 20  # acknowledged before a move
 MOVE = f'twinlog-move {storage.VOLUME} --pool tank --share ""' \
     f' --search "{storage.SEARCH}"'
 
 
 def move(lab, active, number):
     """From ACTIVE to the other one, once its files are written."""
-    before = storage.acknowledged(active)
-    storage.start_writer(active, f'move{number}')
-    wait_for(lambda: storage.acknowledged(active) >= before + ENOUGH,
-             'files are acknowledged', SLOW, 0.05)
+    storage.write_files(active, f'move{number}')
     busy = active.run(f'{MOVE} 2>&1', may_fail=True)
     check(busy.status == 1 and b'nothing has moved' in busy.output,
           f'a move of a pool in use: {busy.output}')
@@ -35,8 +31,7 @@ def move(lab, active, number):
     taker = lab.other(active)
     taker.run(f'{MOVE} --take 2>&1')
     took = time.monotonic() - began
-    count, lost = storage.judge(taker)
-    equal(lost, 0, 'lost files')
+    count = storage.nothing_is_lost(taker)
     print(f'move {number}: {taker.name} serves after {took:.1f} s,'
           f' {count} files acknowledged so far, 0 lost', flush=True)
     return taker
@@ -44,7 +39,7 @@ def move(lab, active, number):
 
 def test_moves():
     lab = Lab().start()
-    storage.create_pair(lab)
+    storage.create_pair(lab, **storage.PATIENT)
     storage.attach(lab.a)
     storage.create_pool(lab.a)
     active = lab.a

@@ -10,15 +10,15 @@ from storage import DEVICE, SOCKET
 
 def attach(machine):
     """The time-out of the kernel is longer than the deadline of the node."""
-    machine.run(f'nbd-client -unix {SOCKET} {DEVICE} -timeout 10')
+    machine.run(f'nbd-client -unix {SOCKET} {DEVICE} -timeout 35')
 
 
 def test_nbd_client():
     lab = Lab().start()
-    storage.create_pair(lab)
+    storage.create_pair(lab, **storage.PATIENT)
     attach(lab.a)
-    equal(lab.a.text('blockdev --getsize64 /dev/nbd0'), str(256 * pair.MIB),
-          'size of the device')
+    equal(lab.a.text('blockdev --getsize64 /dev/nbd0'),
+          str(storage.SIZE * pair.MIB), 'size of the device')
     refused = lab.b.run(f'nbd-client -unix {SOCKET} {DEVICE}', may_fail=True)
     check(refused.status != 0, 'a secondary was attached')
     storage.create_pool(lab.a, DEVICE)
