@@ -10,7 +10,7 @@ import sys
 import pair
 import peers
 import shaped
-from figures import Figures, Report, around_marks
+from figures import Figures, Report, around_marks, progress
 
 KIB = 1 << 10
 # Through qemu-img: (size, depth)
@@ -75,9 +75,7 @@ def measure(found, arguments, figures):
         for number in range(arguments.pairs):
             order = found if number % 2 == 0 else found[::-1]
             for peer in order:
-                if sys.stderr.isatty():
-                    print(f'\rround {number + 1}: {peer.name:40}', end='',
-                          file=sys.stderr)
+                progress(f'round {number + 1}: {peer.name}')
                 for points in grids(arguments, peer, found) \
                         if peer.uri else []:
                     bench(peer, arguments,
@@ -186,15 +184,17 @@ def main():
         show_machine(arguments, report)
         found = start_all(arguments)
         measure(found, arguments, figures)
-        if sys.stderr.isatty():
-            print(f'\r{"":60}\r', end='', file=sys.stderr)
+        progress('')
         show_nbd(found, figures, report)
         show_qemu(found, figures, report)
         judge(found, figures, report)
-        if shaped.measure(arguments, figures):
+        linked = shaped.measure(arguments, figures)
+        progress('')
+        if linked:
             shaped.show(figures, report)
         else:
-            report.say('\nNo link of 1 Gbit/s: see the line above')
+            report.say('\nThe link of 1 Gbit/s was left out: it takes root '
+                       'and network namespaces')
         report.say_verdicts()
         if arguments.pod:
             report.write_pod(arguments.pod, command)

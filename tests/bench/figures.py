@@ -3,11 +3,18 @@
 import datetime
 import os
 import statistics
+import sys
 
 import pair
 
 MARKS = ('=for comment scripts/bench --pod writes from here',
          '=for comment to here')
+
+
+def progress(text):
+    """On a terminal: what is measured now, in place of what was before."""
+    if sys.stderr.isatty():
+        print(f'\r{text:60}\r', end='', file=sys.stderr, flush=True)
 
 
 class Figures:
