@@ -37,6 +37,18 @@ def fio(machine, options, meanwhile=None):
     return job['write']['bw']
 
 
+def status(machine):
+    return json.loads(twinlog(machine, f'status {VOLUME} --json'))
+
+
+def processor(machine):
+    """How long it was busy and idle so far, in ticks."""
+    ticks = [int(word) for word
+             in machine.text('head -n 1 /proc/stat').split()[1:9]]
+    idle = ticks[3] + ticks[4]  # with nothing to do, and waiting for a disk
+    return sum(ticks) - idle, idle
+
+
 def files(jobs, size):
     return f'--directory=/tank/data --rw=randwrite --sync=1 --numjobs={jobs}' \
         f' --bs={size} --size=4m'
@@ -60,32 +72,37 @@ def drop_log(machine, device):
     machine.run(f'zpool remove tank {device}')
 
 
+def many_large(machine, what, without):
+    """32 writers of 1 MiB: how fast beside WITHOUT, and what they wait for."""
+    seen = []
+    before, began = processor(machine), storage.log_writes(machine)
+    with_log = fio(machine, files(32, '1m'), lambda: seen.append(
+        status(machine)))
+    busy, idle = (b - a for a, b in zip(before, processor(machine)))
+    say(f'32 writers of 1 MiB, {what}', with_log, without)
+    write = seen[-1]['latency-us']['write']
+    busiest = max(each['ap-in-flight'] for each in seen)
+    print(f'{storage.log_writes(machine) - began} writes to the log, at most'
+          f' {busiest} in flight, {write}; the processor was busy for'
+          f' {100 * busy / (busy + idle):.0f} %', flush=True)
+    check(busiest > 0 and 0 < write['p50'] <= write['p99'],
+          'status does not show what they waited for')
+
+
 def test_many_large():
     """32 writers of 1 MiB, without a log and with it."""
     lab = Lab(iops=IOPS).start()
-    storage.create_pair(lab, **PATIENT)
+    storage.create_pair(lab, size='256M', **PATIENT)
     storage.attach(lab.a)
     create_pool(lab.a)
-    seen = []
-
-    def look():
-        seen.append(json.loads(twinlog(lab.a, f'status {VOLUME} --json')))
     without = fio(lab.a, files(32, '1m'))
     use_log(lab.a, NAME)
-    with_log = fio(lab.a, files(32, '1m'), look)
-    say('32 writers of 1 MiB, with and without the log', with_log, without)
-    write = seen[-1]['latency-us']['write']
-    busiest = max(status['ap-in-flight'] for status in seen)
-    print(f'at most {busiest} in flight, {write}')
-    check(busiest > 0 and 0 < write['p50'] <= write['p99'],
-          'status does not show what they waited for')
+    many_large(lab.a, 'with and without the log', without)
     # Commits above this go to the log behind all else, two writes at a time:
     # 768 KiB in the OpenZFS of these machines, 64 MiB in newer ones.
-    lab.a.run(f'echo {64 * MIB} >/sys/module/zfs/parameters/zil_slog_bulk')
-    say('the same with zil_slog_bulk as in newer ones',
-        fio(lab.a, files(32, '1m')), without)
-    status = json.loads(twinlog(lab.a, f'status {VOLUME} --json'))
-    equal(status['counters']['failed'], 0, 'failed requests')
+    lab.a.run(f'echo {64 * MIB} >{storage.PARAMETERS}/zil_slog_bulk')
+    many_large(lab.a, 'the same with zil_slog_bulk as in newer ones', without)
+    equal(status(lab.a)['counters']['failed'], 0, 'failed requests')
     storage.log_is_whole(lab.a)
     kernel_is_quiet(lab.a)
 
