@@ -42,8 +42,10 @@ class Load:
     """As many writes under way as nbdkit has threads, on each connection."""
 
     def __init__(self, node, size, connections=CONNECTIONS):
-        self.payload = pair.nbd.Buffer.from_bytearray(
-            bytearray(os.urandom(size)))
+        content = bytearray(size)  # it compresses, but not to nothing
+        for offset in range(0, size, pair.BLOCK):
+            content[offset:offset + pair.KIB] = os.urandom(pair.KIB)
+        self.payload = pair.nbd.Buffer.from_bytearray(content)
         self.size, self.sent = size, 0
         self.handles = [node.connect() for _ in range(connections)]
         self.cookies = [[] for _ in self.handles]
@@ -82,9 +84,10 @@ class Load:
             handle.shutdown()
 
 
-def test_beyond_the_device():
+def beyond_the_device(**parameters):
     """The partner stands still under load, without a deadline."""
-    both = pair.Pair(size=SIZE, arbiter=None, on_partner_loss='freeze')
+    both = pair.Pair(size=SIZE, arbiter=None, on_partner_loss='freeze',
+                     **parameters)
     both.create()
     bounded(both, 'idle')
     load = Load(both.a, LARGE)
@@ -103,6 +106,13 @@ def test_beyond_the_device():
     load.finish()
     bounded(both, 'afterwards', buffers)
     load.close()
+    both.stop()
+
+
+def test_beyond_the_device():
+    beyond_the_device()
+    print('  compress=lz4:')
+    beyond_the_device(compress='lz4')
 
 
 def test_beyond_while_alone():
@@ -171,7 +181,7 @@ def none_since(counts, what):
 
 def test_no_allocation():
     """Of our code, at either node, in any request."""
-    for parameters in ({}, {'arbiter': None}):
+    for parameters in ({}, {'arbiter': None}, {'compress': 'lz4'}):
         both, counts = start_counted(**parameters)
         for size in (pair.BLOCK, 128 * pair.KIB):
             load = Load(both.a, size)
@@ -192,6 +202,8 @@ def test_no_allocation():
                 handle.trim(pair.BLOCK, offset)
             none_since(counts, '1000 requests one by one')
             load.close()
+        print(f'  compressed: {both.a.get("compress")["bytes-before"]} bytes',
+              flush=True)
         both.stop()
 
 
