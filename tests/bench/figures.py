@@ -49,7 +49,7 @@ class Report:
         reached = value <= bound if most else value >= bound
         self.verdicts.append(
             f'{"reached" if reached else "MISSED ":8} {what}: {value:.2f} x, '
-            f'{"at most" if most else "at least"} {bound} x')
+            f'{"<=" if most else ">="} {bound}')
 
     def say_verdicts(self):
         self.say('\nTargets\n')

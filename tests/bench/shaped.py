@@ -229,7 +229,7 @@ def show(figures, report):
                            figures.of('lz4', mtu, 16) / writes, 2)
         report.verdict(f'{where}: resync to raw TCP',
                        figures.of('resync', mtu) / raw, 0.9)
-        report.verdict(f'{where}: p99 of 4 KiB in a resync to that before',
+        report.verdict(f'{where}: p99 of 4 KiB in a resync to before',
                        figures.of('slowed', mtu), 2, most=True)
     if not figures.has('lz4', MTUS[0], DEPTHS[0]):
         report.say('\ncompress=lz4 is left out: the plugin does not know it')
