@@ -56,7 +56,7 @@ struct tl_frame {
 /* What a hello says. */
 struct tl_hello {
   uint32_t version_min, version_max;
-  uint64_t features; /* none are defined yet: 0 */
+  uint64_t features; /* of the shell: server/net/compress.h */
   char volume[TL_NAME_SIZE];
   char node[TL_NAME_SIZE];
   struct tl_uuid uuid;

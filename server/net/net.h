@@ -53,6 +53,16 @@ struct tl_pool {
 int tl_pools_init (struct tl_node *node);
 void tl_pools_free (struct tl_node *node);
 
+/* With the lock held: an entry for a payload of LENGTH bytes, or NULL.  The
+ * pools hold what the core ever has under way, so that memory is asked for in
+ * strange cases only.
+ */
+struct tl_entry *tl_pool_take (struct tl_node *node, size_t length);
+void tl_pool_give (struct tl_node *node, struct tl_entry *entry);
+
+/* Where its payload is. */
+unsigned char *tl_pool_bytes (struct tl_entry *entry);
+
 /* All of these with the lock held.  tl_queue_add takes a frame with PAYLOAD of
  * frame->payload bytes: CALL's own buffer, or copied where CALL is NULL.
  * tl_queue_store reads the payload from the store.

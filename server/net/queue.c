@@ -14,7 +14,6 @@
 #include "net/net.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -29,89 +28,6 @@
 /* After so many the loop goes on, so that no worker sends for ever. */
 #define BATCHES 16
 
-struct spare {
-  struct tl_entry entry;
-  unsigned char bytes[];
-};
-
-static struct tl_entry *
-make_entry (unsigned pool, size_t capacity)
-{
-  struct spare *spare = malloc (sizeof *spare + capacity);
-
-  if (!spare)
-    return NULL;
-  /* Touch the memory now: later there may be none. */
-  memset (spare, 0, sizeof *spare + capacity);
-  spare->entry.pool = pool;
-  return &spare->entry;
-}
-
-int
-tl_pools_init (struct tl_node *node)
-{
-  static const size_t capacity[TL_POOLS] = {0, TL_SMALL_MAX, 256u << 10};
-  static const unsigned number[TL_POOLS] = {256, 8, 8};
-
-  for (unsigned i = 0; i < TL_POOLS; i++) {
-    node->pools[i].capacity = capacity[i];
-    for (unsigned k = 0; k < number[i]; k++) {
-      struct tl_entry *entry = make_entry (i, capacity[i]);
-
-      if (!entry)
-        return -1;
-      entry->next = node->pools[i].free;
-      node->pools[i].free = entry;
-    }
-  }
-  return 0;
-}
-
-void
-tl_pools_free (struct tl_node *node)
-{
-  for (unsigned i = 0; i < TL_POOLS; i++)
-    while (node->pools[i].free) {
-      struct tl_entry *entry = node->pools[i].free;
-
-      node->pools[i].free = entry->next;
-      free (entry);
-    }
-}
-
-/* An entry of a pool.  The pools hold what the core ever has under way, so
- * that memory is asked for in strange cases only.
- */
-static struct tl_entry *
-take_entry (struct tl_node *node, size_t length)
-{
-  unsigned i = 0;
-  struct tl_entry *entry;
-
-  while (i < TL_POOLS && node->pools[i].capacity < length)
-    i++;
-  if (i == TL_POOLS || !node->pools[i].free)
-    entry = make_entry (i, i < TL_POOLS ? node->pools[i].capacity : length);
-  else {
-    entry = node->pools[i].free;
-    node->pools[i].free = entry->next;
-  }
-  if (entry)
-    entry->payload = ((struct spare *)entry)->bytes;
-  return entry;
-}
-
-static void
-give_entry (struct tl_node *node, struct tl_entry *entry)
-{
-  if (entry->pool == TL_POOLS)
-    free (entry);
-  else {
-    entry->next = node->pools[entry->pool].free;
-    node->pools[entry->pool].free = entry;
-  }
-}
-
 /* ENTRY has left its queue. */
 static void
 release (struct tl_node *node, struct tl_entry *entry)
@@ -121,7 +37,7 @@ release (struct tl_node *node, struct tl_entry *entry)
   if (entry->call)
     tl_call_settle (node, entry->call);
   else
-    give_entry (node, entry);
+    tl_pool_give (node, entry);
 }
 
 static void
@@ -160,14 +76,14 @@ tl_queue_add (struct tl_node *node, struct tl_conn *conn,
     entry->call = call;
     entry->payload = payload;
   } else {
-    entry = take_entry (node, frame->payload);
+    entry = tl_pool_take (node, frame->payload);
     if (!entry) {
       fail (node, conn, ENOMEM);
       return;
     }
     entry->call = NULL;
     if (frame->payload)
-      memcpy (((struct spare *)entry)->bytes, payload, frame->payload);
+      memcpy (tl_pool_bytes (entry), payload, frame->payload);
   }
   append (conn, entry, frame);
 }
@@ -182,12 +98,12 @@ tl_queue_store (struct tl_node *node, struct tl_conn *conn,
 
   if (conn->down)
     return;
-  entry = take_entry (node, frame->length);
+  entry = tl_pool_take (node, frame->length);
   if (!entry) {
     fail (node, conn, ENOMEM);
     return;
   }
-  bytes = ((struct spare *)entry)->bytes;
+  bytes = tl_pool_bytes (entry);
   tl_store_read (node->store, frame->offset, frame->length, bytes);
   filled.payload = frame->length;
   filled.checksum = tl_payload_checksum (bytes, frame->length);
@@ -202,7 +118,7 @@ tl_queue_detach (struct tl_node *node, struct tl_call *call)
   struct tl_conn *conn = entry->conn;
   struct tl_entry **link = &conn->head;
 
-  copy = take_entry (node, entry->length);
+  copy = tl_pool_take (node, entry->length);
   if (!copy) {
     /* It cannot be left out of the stream: end the stream. */
     fail (node, conn, ENOMEM);
@@ -217,7 +133,7 @@ tl_queue_detach (struct tl_node *node, struct tl_call *call)
   copy->length = entry->length;
   memcpy (copy->header, entry->header, TL_FRAME_SIZE);
   if (entry->length)
-    memcpy (((struct spare *)copy)->bytes, entry->payload, entry->length);
+    memcpy (tl_pool_bytes (copy), entry->payload, entry->length);
   copy->next = entry->next;
   *link = copy;
   if (!copy->next)
