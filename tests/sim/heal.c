@@ -262,7 +262,8 @@ rot (struct sim *sim, struct node *node)
   }
 }
 
-/* A verify was asked for: has it ended, and with what it should find? */
+/* A verify was asked for: has it ended, and with what it should find?  It is
+ * put off while the node waits for a disk that is slow. */
 static void
 verify (struct sim *sim)
 {
@@ -282,6 +283,10 @@ verify (struct sim *sim)
     return;
   if (status->verify_interrupted && schedule->stage == HEAL_VERIFY) {
     restore_again (sim);
+    return;
+  }
+  if (schedule->put_off) {
+    operators_command (sim, node, TL_CMD_VERIFY, 0);
     return;
   }
   if (status->verify_ended == 0 || status->verify_interrupted ||

@@ -122,6 +122,8 @@ operators_reply (struct sim *sim, struct node *node, uint64_t token, int status,
                  sim_command_text (command->command, command->flags));
   if (status == TL_REFUSED)
     sim_count (sim, T_REFUSED);
+  if (command->command == TL_CMD_VERIFY)
+    sim->schedule.put_off = status == TL_FAILED;
 
   /* The second half of a move. */
   if (command->command == TL_CMD_DEMOTE && sim->schedule.demote_next >= 0) {

@@ -340,6 +340,7 @@ enum heal_stage {
 struct schedule {
   uint64_t quiet_until; /* no fault before */
   uint64_t rotten; /* bytes of the blocks that verify is to find different */
+  bool put_off;    /* that verify is to be asked for again */
   uint64_t events_wanted;
   uint64_t pace; /* mean time between faults */
   int creator;   /* the node that create is sent to */
