@@ -98,13 +98,11 @@ resync_begin (struct tl_core *c, bool full)
        c->peer.node, c->resync.total * (TL_BLOCK / 1024));
 }
 
-/* How many chunks may be on the way: few while clients write, so that their
- * frames do not queue behind much.
- */
-static unsigned
-window (const struct tl_core *c)
+/* Clients write: their frames are not to queue behind much. */
+static bool
+foreground (const struct tl_core *c)
 {
-  return c->foreground != 0 && c->now < c->foreground + FOREGROUND ? 1 : CHUNKS;
+  return c->foreground != 0 && c->now < c->foreground + FOREGROUND;
 }
 
 /* Send what the window allows. */
@@ -112,15 +110,17 @@ void
 source_pump (struct tl_core *c)
 {
   const struct tl_map *allocated = c->config.allocated;
+  bool small = foreground (c);
+  unsigned window = small ? SMALL_CHUNKS : CHUNKS;
 
   c->resync.more = c->resync.paced = false;
   if (c->phase != PHASE_SOURCE || !c->resync.active ||
       c->resync.done_sequence != 0)
     return;
 
-  while (c->resync.n_chunks < window (c)) {
+  while (c->resync.n_chunks < window) {
     uint64_t first = tl_map_next (&c->dirty, c->resync.cursor, true);
-    uint64_t most = CHUNK_BLOCKS, count;
+    uint64_t most = small ? SMALL_CHUNK_BLOCKS : CHUNK_BLOCKS, count;
     struct tl_action *action;
     bool exists;
 
