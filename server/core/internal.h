@@ -15,6 +15,10 @@
  * within the deadline and a second: the rest is for the answer's way.
  */
 #define ARBITER_GRACE (SECOND * 9 / 10)
+/* The later part of a request, whose time is nearly over as it is sent, leaves
+ * a healthy partner this much to acknowledge it.
+ */
+#define PART_GRACE (SECOND / 20)
 #define NEVER UINT64_MAX
 #define REASONS 8u
 
@@ -210,7 +214,7 @@ struct tl_core {
   struct list held;
   uint64_t foreground; /* when a client's write was last sent */
   bool recheck;        /* held requests may be ready */
-  unsigned late_reads; /* in flight, that were held before */
+  unsigned late;       /* in flight, that entered before they were sent */
 
   struct tl_status counters; /* only its counters are used */
 };
@@ -246,6 +250,7 @@ void requests_acked (struct tl_core *c);
 void requests_unsent (struct tl_core *c);
 void requests_recheck (struct tl_core *c);
 void requests_fail (struct tl_core *c, int error);
+uint64_t requests_acknowledge_by (const struct tl_core *c);
 uint64_t requests_wake (const struct tl_core *c);
 uint64_t request_limit (const struct tl_core *c);
 

@@ -71,7 +71,7 @@ land (struct tl_core *c, struct tl_request *r)
     c->slots[c->n_slots++] = r->slot;
     r->slot = TL_KEPT_WRITES;
   }
-  c->late_reads -= r->entered < r->sent;
+  c->late -= r->entered < r->sent;
   unlink_request (&c->in_flight, r);
 }
 
@@ -104,7 +104,7 @@ fly (struct tl_core *c, struct tl_request *r, uint64_t sequence)
   r->state = REQ_IN_FLIGHT;
   r->sequence = sequence;
   r->sent = c->now;
-  c->late_reads += r->entered < r->sent;
+  c->late += r->entered < r->sent;
   append (&c->in_flight, r);
 }
 
@@ -315,15 +315,38 @@ is_everywhere (const struct tl_core *c, const struct tl_request *r)
          (!alone (c) && mirroring (c) && c->peer_member && !is_dirty (c, r));
 }
 
-/* A read that waited for a session may grow too old in it.  (A write that is
- * in flight was sent as it entered, and the session's own deadline covers it.)
+static uint64_t
+part_by (const struct tl_core *c, const struct tl_request *r)
+{
+  uint64_t by = r->entered + c->config.deadline;
+
+  return by > r->sent + PART_GRACE ? by : r->sent + PART_GRACE;
+}
+
+/* By when the partner has to acknowledge the writes in flight that are later
+ * parts of a request, so that the whole of it does not take longer than the
+ * deadline; NEVER: there are none.  (Every other write was sent as it entered,
+ * and the session's own deadline covers it.)
  */
+uint64_t
+requests_acknowledge_by (const struct tl_core *c)
+{
+  uint64_t by = NEVER;
+
+  for (struct tl_request *r = c->late > 0 ? c->in_flight.first : NULL;
+       r != NULL; r = r->next)
+    if (r->op != TL_OP_READ && r->entered < r->sent)
+      by = earlier (by, part_by (c, r));
+  return by;
+}
+
+/* A read that waited for a session may grow too old in it. */
 static void
 expire_reads (struct tl_core *c, uint64_t limit)
 {
   struct tl_request *r, *next;
 
-  if (limit == NEVER || c->late_reads == 0)
+  if (limit == NEVER || c->late == 0)
     return;
   for (r = c->in_flight.first; r != NULL; r = next) {
     next = r->next;
@@ -403,9 +426,9 @@ requests_wake (const struct tl_core *c)
   for (struct tl_request *r = c->held.first; r != NULL; r = r->next)
     if (r->entered < first)
       first = r->entered;
-  for (struct tl_request *r = c->late_reads > 0 ? c->in_flight.first : NULL;
+  for (struct tl_request *r = c->late > 0 ? c->in_flight.first : NULL;
        r != NULL; r = r->next)
-    if (r->entered < first)
+    if (r->op == TL_OP_READ && r->entered < first)
       first = r->entered;
   return first == NEVER ? NEVER : first + limit;
 }

@@ -395,22 +395,22 @@ ping_interval (const struct tl_core *c)
   return c->config.deadline / 4;
 }
 
-/* Since when the oldest frame waits for its acknowledgement; NEVER: none. */
+/* By when the peer has to acknowledge something; NEVER: it owes nothing. */
 static uint64_t
-oldest_unacked (const struct tl_core *c)
+acknowledge_by (const struct tl_core *c)
 {
+  uint64_t oldest = c->progress;
+
   if (c->tx_acked == c->tx_sequence)
     return NEVER;
-  if (c->in_flight.first != NULL && c->in_flight.first->sent < c->progress)
-    return c->in_flight.first->sent;
-  return c->progress;
+  if (c->in_flight.first != NULL && c->in_flight.first->sent < oldest)
+    oldest = c->in_flight.first->sent;
+  return earlier (oldest + c->config.deadline, requests_acknowledge_by (c));
 }
 
 void
 session_timers (struct tl_core *c)
 {
-  uint64_t oldest;
-
   if (c->dial != 0 && c->now >= c->dial_by) {
     close_conn (c, c->dial, "handshake timed out");
     conn_down (c, c->dial, "the peer did not answer the hello");
@@ -419,10 +419,9 @@ session_timers (struct tl_core *c)
     drop_accept (c, "handshake timed out");
   if (c->phase == PHASE_NONE)
     return;
-  oldest = oldest_unacked (c);
   if (c->now >= c->heard + c->config.deadline) {
     session_end (c, true, "no word from the peer within the deadline");
-  } else if (oldest != NEVER && c->now >= oldest + c->config.deadline) {
+  } else if (c->now >= acknowledge_by (c)) {
     session_end (c, true, "the peer did not acknowledge within the deadline");
   } else if (c->phase == PHASE_SOURCE_WAIT &&
              c->now >= c->unready + c->config.deadline) {
@@ -435,7 +434,7 @@ session_timers (struct tl_core *c)
 uint64_t
 session_wake (const struct tl_core *c)
 {
-  uint64_t at = NEVER, oldest;
+  uint64_t at = NEVER;
 
   if (c->dial != 0)
     at = earlier (at, c->dial_by);
@@ -447,9 +446,7 @@ session_wake (const struct tl_core *c)
       at = earlier (at, c->dial_at);
     return at;
   }
-  oldest = oldest_unacked (c);
-  if (oldest != NEVER)
-    at = earlier (at, oldest + c->config.deadline);
+  at = earlier (at, acknowledge_by (c));
   if (c->phase == PHASE_SOURCE_WAIT)
     at = earlier (at, c->unready + c->config.deadline);
   at = earlier (at, c->heard + c->config.deadline);

@@ -59,7 +59,7 @@ op_new (struct sim *sim, int client, struct node *node)
   op->used = true;
   op->client = client;
   op->node = node->index;
-  op->invoked = sim->now;
+  op->invoked = op->began = sim->now;
   op->next = NULL;
   op->prev = node->last;
   *(node->last ? &node->last->next : &node->first) = op;
@@ -228,8 +228,8 @@ issue (struct sim *sim, int number)
     /* The last part of a longer one, which has had some of its time. */
     uint64_t before = sim->now / 64 % 4 * sim->deadline / 2;
 
-    op->request.began = sim->nodes[op->node].clock + sim->now -
-                        (before < sim->now ? before : 0);
+    op->began = sim->now - (before < sim->now ? before : 0);
+    op->request.began = sim->nodes[op->node].clock + op->began;
     sim_count (sim, T_PARTS);
   }
   enter (sim, node, op);

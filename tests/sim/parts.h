@@ -66,7 +66,8 @@ struct op {
   int client;
   int node;
   uint64_t invoked;
-  uint32_t version;            /* of a write or zero; 0: none */
+  uint64_t began;   /* the same, but of what this is the later part of */
+  uint32_t version; /* of a write or zero; 0: none */
   uint64_t floors[OP_SECTORS]; /* of a read: what it may not fall behind */
   struct op *next, *prev;      /* of the node's, oldest first */
   unsigned char bytes[OP_BYTES];

@@ -103,6 +103,35 @@ START_TEST (part_has_the_time_of_the_whole)
 }
 END_TEST
 
+/* The partner has for it what is left of the deadline, and a moment at least.
+ */
+START_TEST (part_ends_the_session)
+{
+  cluster_pair (&c, TL_POLICY_ARBITER);
+  c.hold_acks = true;
+  cluster_part (&c, 0, &r, 0, TL_BLOCK, c.now - DEADLINE * 6 / 10);
+  cluster_pass (&c, DEADLINE * 4 / 10 - 20000);
+  ck_assert (!r.done);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_pass (&c, 40000);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->copies, 1);
+  c.hold_acks = false;
+  cluster_pass (&c, 2 * DEADLINE);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+
+  c.hold_acks = true;
+  cluster_part (&c, 0, &r, 0, TL_BLOCK, c.now - DEADLINE);
+  cluster_pass (&c, 40000);
+  ck_assert (!r.done);
+  c.hold_acks = false;
+  cluster_pass (&c, 5000);
+  ck_assert (r.done && r.core.error == 0);
+  ck_assert_uint_eq (status_of (0)->copies, 2);
+  cluster_free (&c);
+}
+END_TEST
+
 /* A write that waits through a short cut succeeds, in the same view. */
 START_TEST (write_survives_a_blip)
 {
@@ -355,8 +384,8 @@ END_TEST
 
 UNIT_MAIN ("acknowledge", write_waits_for_the_peer,
            error_policy_fails_after_the_deadline,
-           part_has_the_time_of_the_whole, write_survives_a_blip,
-           continue_goes_on_past_a_frozen_partner,
+           part_has_the_time_of_the_whole, part_ends_the_session,
+           write_survives_a_blip, continue_goes_on_past_a_frozen_partner,
            chunk_does_not_overtake_a_write, request_does_not_stop_a_resync,
            local_reads_need_no_word, resync_keeps_its_rate,
            frame_of_another_view_is_refused, gap_is_refused,
