@@ -36,7 +36,10 @@ def main(path, prefix, only_failed):
             note = f"{test['result']} after {note}"
         print(f'{result:5} {name} ({note})')
         if result == 'FAIL':
-            for line in lines[-TAIL:]:
+            # What failed, which may stand before the logs of the nodes.
+            said = [line for line in lines[:-TAIL]
+                    if line.startswith('FAILED ')]
+            for line in said + lines[-TAIL:]:
                 print(f'      | {line}')
     if not only_failed:
         print(counts['OK'], counts['FAIL'], counts['SKIP'])
