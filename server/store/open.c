@@ -108,6 +108,9 @@ fill (struct tl_store *store, const struct tl_store_config *config, char *error,
 
   if (!touch && path == NULL)
     return 0;
+  /* All of it is filled, so that large pages take no more of it. */
+  if (touch)
+    madvise (store->base, store->size, MADV_HUGEPAGE);
   for (done = 0; done < store->size; done += length) {
     length = store->size - done < PIECE ? store->size - done : PIECE;
     /* Where a file cannot grow this fails, while a touch would be fatal. */

@@ -269,6 +269,34 @@ START_TEST (prefault_shows_progress)
 }
 END_TEST
 
+/* Only a store that is filled at once asks for large pages. */
+START_TEST (large_pages_are_asked_for)
+{
+  for (unsigned large = 0; large < 2; large++) {
+    struct tl_store *store =
+        open_store (large ? 32 * MIB : 8 * MIB, NULL, false);
+    FILE *file = fopen ("/proc/self/smaps", "r");
+    bool ours = false, asked = false;
+    char line[512];
+
+    ck_assert_ptr_nonnull (file);
+    while (fgets (line, sizeof line, file)) {
+      if (strchr (line, '-') && strstr (line, "/memfd:twinlog"))
+        ours = true;
+      if (ours && strncmp (line, "VmFlags:", 8) == 0) {
+        asked = strstr (line, " hg") != NULL;
+        break;
+      }
+    }
+    fclose (file);
+    ck_assert (ours);
+    ck_assert (asked == large ||
+               access ("/sys/kernel/mm/transparent_hugepage", F_OK) == -1);
+    tl_store_close (store);
+  }
+}
+END_TEST
+
 START_TEST (lock_and_relock)
 {
   const uint64_t size = 8 * MIB; /* the usual limit of the unprivileged */
@@ -497,7 +525,8 @@ UNIT_MAIN ("store", memory_agrees_with_a_plain_array,
            locked_memory_agrees_with_a_plain_array, nothing_of_no_length,
            zero_gives_memory_back,
            small_store_takes_no_memory_before_it_is_used,
-           rest_of_a_block_is_zero, prefault_shows_progress, lock_and_relock,
+           rest_of_a_block_is_zero, prefault_shows_progress,
+           large_pages_are_asked_for, lock_and_relock,
            relock_of_an_unlocked_store, the_lock_limit_is_named,
            sizes_that_are_none, larger_than_memory, file_size_limit,
            file_is_created, foreign_content_stays_until_it_is_cleared,
