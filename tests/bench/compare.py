@@ -50,7 +50,7 @@ def start_all(arguments):
     found = [peers.Peer('the pair', both.a.uri(),
                         peers.unix_image(both.a.socket)),
              started.memory(), started.memory_tcp(), started.quorum(),
-             started.quorum_direct()]
+             started.quorum_direct(), started.relay()]
     if arguments.tgt:
         ram = pair.make_directory('/dev/shm')
         found.append(started.iscsi(arguments.tgt, ram))
@@ -106,16 +106,16 @@ def show_nbd(found, figures, report):
     report.say('\nThrough libnbd: writes a second (p50 in us)\n')
     points = sorted({key[2:] for key in figures.lists if key[0] == 'iops'})
     columns = [peer for peer in found if peer.uri]
-    report.say(f'{"size":>8} {"depth":>5} {"conn":>4}' +
-               ''.join(f'{peer.column:>15}' for peer in columns))
+    report.say(f'{"KiB":>3} {"depth":>5} {"conn":>4}' +
+               ''.join(f'{peer.column:>13}' for peer in columns))
     for point in points:
         size, depth, connections = point
         cells = [f'{figures.of("iops", peer.name, *point):.0f} '
                  f'({figures.of("p50", peer.name, *point):.0f})'
                  if figures.has('iops', peer.name, *point) else '-'
                  for peer in columns]
-        report.say(f'{size // KIB:>4} KiB {depth:5} {connections:4}' +
-                   ''.join(f'{cell:>15}' for cell in cells))
+        report.say(f'{size // KIB:>3} {depth:5} {connections:4}' +
+                   ''.join(f'{cell:>13}' for cell in cells))
 
 
 def show_qemu(found, figures, report):

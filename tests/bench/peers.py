@@ -12,6 +12,7 @@ import subprocess
 import pair
 
 SIZE = '128M'
+RELAY = os.path.join(pair.BUILD, 'tests/bench/nbdkit-relay-plugin.so')
 TARGET = 'iqn.2026-01.invalid.twinlog:ram'
 
 
@@ -77,6 +78,14 @@ class Peers:
                     'memory', SIZE], lambda: answers(port))
         return Peer('memory, TCP', f'nbd://127.0.0.1:{port}',
                     ['-f', 'raw', f'nbd://127.0.0.1:{port}'])
+
+    def relay(self):
+        """Memory again, but each write waits for another thread."""
+        path = self.path('relay')
+        self.start(['nbdkit', '-f', '-U', path, RELAY],
+                   lambda: os.path.exists(path))
+        return Peer('relay', f'nbd+unix:///?socket={path}',
+                    unix_image(path))
 
     # ---- QEMU's quorum of two of them ----
 

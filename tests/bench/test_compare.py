@@ -7,7 +7,7 @@ import shutil
 import pair
 
 PEERS = ('the pair', 'memory, Unix socket', 'memory, TCP',
-         'quorum, through its daemon', 'quorum, direct')
+         'quorum, through its daemon', 'quorum, direct', 'relay')
 
 
 def script(*words, expect, environment=None):
