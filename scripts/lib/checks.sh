@@ -48,11 +48,13 @@ check_manual() {
   [ "$count" -gt 0 ]
 }
 
-# What would be left behind: loop devices, mounts and nbdkit processes.
+# What would be left behind: loop devices, mounts, servers, machines, the
+# holders of network namespaces, and directories.
 left_overs() {
   losetup --noheadings --output NAME,BACK-FILE 2>/dev/null | sort
   grep -E 'twinlog|nbdfuse' /proc/self/mounts | sort
-  pgrep -x 'nbdkit|nbdfuse' -a | sort
+  pgrep -x 'nbdkit|nbdfuse|qemu-system-x86' -a | sort
+  pgrep -fx 'sleep infinity' -a | sort
   ls -d "${TMPDIR:-/tmp}"/twinlog* 2>/dev/null
   ip netns list 2>/dev/null | sort
   return 0
