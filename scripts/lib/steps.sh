@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# Messages, bounded waits and the clean-up that scripts/quickstart shares with
-# the tests. To be sourced; the caller sets -eu.
+# Messages, bounded waits and the clean-up that scripts share with the tests. To be sourced; the caller sets -eu.
 
 STEPS_BEGAN=$(date +%s%N)
 
@@ -18,6 +17,12 @@ fail() {
     tail -n 15 "$2" | sed 's/^/  | /' >&2
   fi
   exit 1
+}
+
+# Where what takes minutes to make for virtual machines is kept.
+vm_cache() {
+  local caches=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}
+  echo "${TWINLOG_VM_CACHE:-$caches/twinlog/vm}"
 }
 
 # wait_until SECONDS COMMAND...: true as soon as COMMAND is, false at the end
