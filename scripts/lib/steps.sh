@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Messages, bounded waits and the clean-up that scripts share with the tests. To be sourced; the caller sets -eu.
+# Messages, bounded waits and the clean-up that scripts share with the tests. To
+# be sourced; the caller sets -eu.
 
 STEPS_BEGAN=$(date +%s%N)
 
