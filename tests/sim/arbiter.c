@@ -117,7 +117,7 @@ compare_and_swap (struct sim *sim, struct question *question, bool lost_track)
     arbiter->exists = true;
     arbiter->uuid = question->uuid;
     arbiter->view = question->after;
-    history_learn (sim, &question->after, NULL);
+    history_learn (sim, &question->after);
     question->result = TL_ANSWER_DONE;
     TRACE (sim, "arbiter: swapped to %s", sim_view_text (&question->after));
   } else {

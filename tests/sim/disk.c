@@ -13,7 +13,7 @@ static void
 put (struct sim *sim, struct node *node, const struct tl_record *record,
      bool durable)
 {
-  history_learn (sim, &record->view, node);
+  history_learn (sim, &record->view);
   node->record = *record;
   node->has_record = true;
   node->unacted = true;

@@ -49,16 +49,30 @@ from_store (struct sim *sim, struct node *node, struct history *history)
     history->begun[i] = seen[i].version;
 }
 
-/* VIEW exists now, on the disk of node BY or (NULL) at the arbiter.  The first
- * successor of a view goes on with its history; another one, or one that is
- * FORCED, begins its own.
+/* Whose data is that of VIEW, whose primary is NODE?  Its own, unless the other
+ * one is just handing over.
+ */
+static struct node *
+beginner_of (struct sim *sim, const struct tl_view *view, struct node *node)
+{
+  struct node *other = node_other (sim, node);
+
+  return view->n_members == 2 && node_primary (sim, other) &&
+                 node_status (sim, other)->view.id == view->parent
+             ? other
+             : node;
+}
+
+/* VIEW exists now, on a disk or at the arbiter.  The first successor of a view
+ * goes on with its history; another one, or one that is FORCED, begins its own.
  */
 void
-history_learn (struct sim *sim, const struct tl_view *view, struct node *by)
+history_learn (struct sim *sim, const struct tl_view *view)
 {
   struct oracle *oracle = &sim->oracle;
   struct known_view *known, *parent = find (oracle, view->parent);
   struct node *node = &sim->nodes[view->primary[0] == 'b'];
+  struct node *beginner = beginner_of (sim, view, node);
   bool forced =
       node->forcing && view->n_members == 1 && !node_primary (sim, node);
 
@@ -89,6 +103,7 @@ history_learn (struct sim *sim, const struct tl_view *view, struct node *by)
   history->parent = parent->history;
   history->fork = parent->number;
   history->forced = forced;
+  history->beginner = beginner->index;
   history->era = node->era;
   memcpy (history->floor,
           parent->succeeded ? parent->floor
@@ -98,8 +113,8 @@ history_learn (struct sim *sim, const struct tl_view *view, struct node *by)
   sim_count (sim, T_FORKS);
   TRACE (sim, "oracle: %s begins history %d%s", sim_view_text (view),
          known->history, forced ? ", by force" : "");
-  if (by && by->store)
-    from_store (sim, by, history);
+  if (beginner->store)
+    from_store (sim, beginner, history);
 }
 
 /* The history that NODE is in. */
@@ -115,19 +130,21 @@ history_of (struct sim *sim, struct node *node)
 }
 
 /* NODE makes a step.  Who thereby enters a history that it began takes along
- * what it wrote meanwhile, also where it has stepped down.
+ * what it wrote meanwhile, also where it has stepped down; not where it has
+ * lost that since.
  */
 void
 history_enter (struct sim *sim, struct node *node)
 {
   struct history *history = history_of (sim, node);
+  enum tl_disk disk = node_status (sim, node)->disk;
   int now = (int)(history - sim->oracle.histories);
 
   if (now == node->history)
     return;
   node->history = now;
-  if (history->primary < 0 &&
-      strcmp (node_status (sim, node)->view.primary, node->name) == 0)
+  if (history->primary < 0 && history->beginner == node->index &&
+      disk != TL_DISK_EMPTY && disk != TL_DISK_INCONSISTENT)
     from_store (sim, node, history);
 }
 

@@ -239,6 +239,7 @@ struct history {
   int parent;    /* that it began in, or -1 */
   uint64_t fork; /* number of the last view that they share */
   bool forced;
+  int beginner; /* the node whose data it began with */
   uint64_t era; /* of the newest primary, which is number PRIMARY */
   int primary;
   uint64_t acted;      /* number of the newest view that somebody acted in */

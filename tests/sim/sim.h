@@ -217,8 +217,7 @@ void oracle_promoted (struct sim *sim, struct node *node);
 
 /* history.c: see there */
 void history_reset (struct sim *sim);
-void history_learn (struct sim *sim, const struct tl_view *view,
-                    struct node *by);
+void history_learn (struct sim *sim, const struct tl_view *view);
 void history_enter (struct sim *sim, struct node *node);
 struct history *history_of (struct sim *sim, struct node *node);
 const uint64_t *history_floors (struct sim *sim, struct node *node);
