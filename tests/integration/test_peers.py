@@ -49,6 +49,7 @@ def lone_primary(**parameters):
     both = pair.Pair(arbiter=False, **parameters)
     both.a.start()
     both.a.twinlog('create', '--alone', expect=pair.DONE)
+    both.a.says('only copy')  # and none of these lines comes later
     client = both.a.connect()
     client.pwrite(b'x' * 65536, 0)
     return both, client
