@@ -279,14 +279,14 @@ class Node:
         """The lines that were logged after the first SINCE characters."""
         return [line for line in self.log()[since:].splitlines() if line]
 
-    def says(self, *words, since=0):
-        """Wait for a line with all WORDS, whatever the case: it comes a moment
-        after the status has changed.
+    def says(self, *words, since=0, seconds=10.0):
+        """Wait for a line with all WORDS, whatever the case, after the first
+        SINCE characters: it comes a moment after the status has changed.
         """
         wait_for(lambda: any(all(word.lower() in line.lower()
                                  for word in words)
                              for line in self.log_lines(since)),
-                 f'a line with {words} in the log of {self.name}')
+                 f'a line with {words} in the log of {self.name}', seconds)
 
     def connect_control(self, control, seconds):
         end = time.monotonic() + seconds

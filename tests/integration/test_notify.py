@@ -99,10 +99,8 @@ def test_failure():
     both.a.parameters['notify'] = '/nonexistent/command'
     both.b.parameters['notify'] = 'kill -9 $$'
     both.create()
-    pair.wait_for(lambda: 'notify= ended with status 127' in both.a.log(),
-                  'status 127')
-    pair.wait_for(lambda: 'notify= was killed by signal 9' in both.b.log(),
-                  'signal 9')
+    both.a.says('notify= ended with status 127')
+    both.b.says('notify= was killed by signal 9')
     both.a.twinlog('switchover', expect=pair.DONE)
     both.wait_complete(both.b)
 

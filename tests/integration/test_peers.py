@@ -72,7 +72,7 @@ def unchanged_through(both, client, act, words):
     before, content = (seen(), state()), bytes(client.pread(65536, 0))
     since = len(both.a.log())
     act()
-    both.a.says(*words)
+    both.a.says(*words, seconds=5)
     pair.stays(lambda: len(both.a.log_lines(since)) <= 1, 0.2,
                'more lines in the log than one for the connection')
     pair.equal((seen(), state()), before, 'status and state')
