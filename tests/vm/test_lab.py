@@ -9,6 +9,7 @@ from machines import BUILDER, SLOW
 from pair import check, contains, equal, wait_for
 
 LAB = os.path.join(pair.SOURCE, 'scripts/zfs-lab')
+STEPS = os.path.join(pair.SOURCE, 'scripts/lib/steps.sh')
 
 
 class Terminal:
@@ -73,9 +74,7 @@ def test_lab():
     # What is built is taken from the usual place; another lab may be running.
     built = pair.run([BUILDER], timeout=3600)
     check(built.returncode == 0, f'tests/vm/build: {built.stderr}')
-    usual = os.environ.get('TWINLOG_VM_CACHE') or os.path.join(
-        os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'),
-        'twinlog/vm')
+    usual = pair.run(['bash', '-euc', f'. "{STEPS}"; vm_cache']).stdout.strip()
     cache = os.path.join(directory, 'cache')
     os.mkdir(cache)
     for name in os.listdir(usual):
