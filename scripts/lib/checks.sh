@@ -54,7 +54,8 @@ left_overs() {
   local name
   losetup --noheadings --output NAME,BACK-FILE 2>/dev/null | sort
   grep -E 'twinlog|nbdfuse' /proc/self/mounts | sort
-  for name in nbdkit nbdfuse qemu-system-x86; do # 15 characters, as the kernel
+  # One by one, and of 15 characters at most: pgrep -x knows no longer names.
+  for name in nbdkit nbdfuse qemu-system-x86; do
     pgrep -x "$name" -a || true
   done | sort
   pgrep -fx 'sleep infinity' -a | sort

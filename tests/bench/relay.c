@@ -1,7 +1,6 @@
 /* A plugin of nbdkit that shows what waiting costs there: memory, unmirrored,
  * but each write is carried out by one other thread, for which nbdkit's worker
- * waits as it does for the other node of a pair.  Faster than this no plugin
- * can be whose writes wait; it uses the same futex as twinlog does, and the
+ * waits as it does for the other node of a pair: on the same kind of futex. The
  * thread takes all that has come at once.
  */
 #define NBDKIT_API_VERSION 2
@@ -18,7 +17,7 @@
 #include <unistd.h>
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
-#define SIZE (128u << 20)
+#define SIZE (128u << 20) /* that of the peers */
 
 enum { WAITS, SLEEPS, ENDED };
 

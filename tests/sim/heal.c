@@ -263,7 +263,8 @@ rot (struct sim *sim, struct node *node)
 }
 
 /* A verify was asked for: has it ended, and with what it should find?  It is
- * put off while the node waits for a disk that is slow. */
+ * put off while the node waits for a disk that is slow.
+ */
 static void
 verify (struct sim *sim)
 {

@@ -72,7 +72,6 @@ history_learn (struct sim *sim, const struct tl_view *view)
   struct oracle *oracle = &sim->oracle;
   struct known_view *known, *parent = find (oracle, view->parent);
   struct node *node = &sim->nodes[view->primary[0] == 'b'];
-  struct node *beginner = beginner_of (sim, view, node);
   bool forced =
       node->forcing && view->n_members == 1 && !node_primary (sim, node);
 
@@ -98,6 +97,7 @@ history_learn (struct sim *sim, const struct tl_view *view)
   }
 
   struct history *history = &oracle->histories[oracle->n_histories];
+  struct node *beginner = beginner_of (sim, view, node);
 
   begin (history);
   history->parent = parent->history;
