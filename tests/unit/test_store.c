@@ -1,53 +1,10 @@
-#include "store/store.h"
+#include "stores.h"
 
-#include "unit.h"
-
-#include <fcntl.h>
 #include <inttypes.h>
-#include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define NOBODY 65534
-#define MIB (UINT64_C (1) << 20)
-
-static char error[512];
-
-static struct tl_store *
-open_store (uint64_t size, const char *path, bool lock)
-{
-  struct tl_store_config config = {.size = size, .path = path, .lock = lock};
-  struct tl_store *store = NULL;
-
-  ck_assert_msg (tl_store_open (&store, &config, error, sizeof error) == 0,
-                 "%s", error);
-  return store;
-}
-
-/* Opening fails and says WORDS. */
-static void
-refuse (uint64_t size, const char *path, bool lock, const char *words)
-{
-  struct tl_store_config config = {.size = size, .path = path, .lock = lock};
-  struct tl_store *store = NULL;
-
-  ck_assert_int_eq (tl_store_open (&store, &config, error, sizeof error), -1);
-  ck_assert_ptr_null (store);
-  assert_says (error, words);
-  if (path)
-    assert_says (error, path);
-}
-
-static bool
-all_zero (const unsigned char *bytes, uint64_t length)
-{
-  while (length > 0 && *bytes == 0) {
-    bytes++;
-    length--;
-  }
-  return length == 0;
-}
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define MLOCK_WORKS 0 /* these sanitizers leave it out */
@@ -377,137 +334,6 @@ START_TEST (larger_than_memory)
 }
 END_TEST
 
-START_TEST (file_size_limit)
-{
-  const char *path = unit_path ("fsize");
-  struct rlimit limit;
-
-  ck_assert_int_eq (getrlimit (RLIMIT_FSIZE, &limit), 0);
-  limit.rlim_cur = MIB;
-  ck_assert_int_eq (setrlimit (RLIMIT_FSIZE, &limit), 0);
-  refuse (2 * MIB, NULL, false, "RLIMIT_FSIZE");
-  ck_assert_int_eq (
-      tl_store_open (&(struct tl_store *){NULL},
-                     &(struct tl_store_config){.size = 2 * MIB, .path = path},
-                     error, sizeof error),
-      -1);
-  assert_says (error, "RLIMIT_FSIZE");
-  ck_assert_int_eq (access (path, F_OK), -1); /* not left behind */
-}
-END_TEST
-
-START_TEST (file_is_created)
-{
-  const char *path = unit_path ("created");
-  struct tl_store *store = open_store (MIB, path, false);
-  struct stat st;
-
-  ck_assert_int_eq (stat (path, &st), 0);
-  ck_assert_int_eq (st.st_size, MIB);
-  ck_assert_int_eq (st.st_mode & 07777, 0600);
-  ck_assert_uint_eq (tl_store_allocated (store)->count, 0);
-  tl_store_close (store);
-  ck_assert_int_eq (access (path, F_OK), 0);
-}
-END_TEST
-
-START_TEST (foreign_content_stays_until_it_is_cleared)
-{
-  const char *path = unit_path ("content");
-  struct tl_store *store = open_store (MIB, path, false);
-  unsigned char bytes[TL_BLOCK];
-
-  tl_store_write (store, 5 * TL_BLOCK + 3, 5, "hello");
-  tl_store_close (store);
-  ck_assert_int_eq (unlink (unit_path ("content.header")), 0);
-  store = open_store (MIB, path, false);
-  ck_assert_uint_eq (tl_store_allocated (store)->count, MIB / TL_BLOCK);
-  tl_store_read (store, 5 * TL_BLOCK, TL_BLOCK, bytes);
-  ck_assert_mem_eq (bytes + 3, "hello", 5);
-  tl_store_clear (store);
-  ck_assert_uint_eq (tl_store_allocated (store)->count, 0);
-  tl_store_read (store, 5 * TL_BLOCK, TL_BLOCK, bytes);
-  ck_assert (all_zero (bytes, sizeof bytes));
-  tl_store_close (store);
-  store = open_store (MIB, path, false);
-  tl_store_read (store, 5 * TL_BLOCK, TL_BLOCK, bytes);
-  ck_assert (all_zero (bytes, sizeof bytes));
-  tl_store_close (store);
-}
-END_TEST
-
-START_TEST (empty_file_is_taken)
-{
-  const char *path = unit_path ("empty");
-  struct tl_store *store;
-
-  unit_file ("empty", "");
-  store = open_store (MIB, path, false);
-  ck_assert_uint_eq (tl_store_allocated (store)->count, 0);
-  tl_store_close (store);
-}
-END_TEST
-
-START_TEST (file_in_use)
-{
-  const char *path = unit_path ("used");
-  struct tl_store *store = open_store (MIB, path, false);
-  int fd;
-
-  refuse (MIB, path, false, "in use by another process");
-  ck_assert_int_eq (access (path, F_OK), 0);
-  tl_store_close (store);
-  tl_store_close (open_store (MIB, path, false));
-  /* Whoever it is. */
-  fd = open (path, O_RDONLY);
-  ck_assert_int_ge (fd, 0);
-  ck_assert_int_eq (flock (fd, LOCK_SH), 0);
-  refuse (MIB, path, false, "in use by another process");
-  close (fd);
-}
-END_TEST
-
-START_TEST (file_of_another_size)
-{
-  const char *path = unit_path ("other");
-  struct stat st;
-
-  unit_file ("other", "precious");
-  refuse (MIB, path, false, "it has 8 bytes, the volume 1048576");
-  ck_assert_int_eq (stat (path, &st), 0);
-  ck_assert_int_eq (st.st_size, 8);
-}
-END_TEST
-
-START_TEST (not_a_file)
-{
-  ck_assert_int_eq (mkdir (unit_path ("dir"), 0700), 0);
-  ck_assert_int_eq (mkfifo (unit_path ("fifo"), 0600), 0);
-  unit_file ("plain", "");
-  refuse (MIB, unit_path ("dir"), false, "Is a directory");
-  refuse (MIB, unit_path ("fifo"), false, "not a regular file");
-  refuse (MIB, "/dev/null", false, "not a regular file");
-  refuse (MIB, unit_path ("none/none"), false, "create its directory");
-  refuse (MIB, unit_path ("plain/none"), false, "Not a directory");
-  ck_assert_int_eq (symlink ("nowhere", unit_path ("dangling")), 0);
-  refuse (MIB, unit_path ("dangling"), false, "comes and goes");
-}
-END_TEST
-
-START_TEST (failure_leaves_the_file_as_it_was)
-{
-  const char *path = unit_path ("undone");
-  struct stat st;
-
-  refuse (UINT64_C (1) << 60, path, false, "are needed");
-  ck_assert_int_eq (access (path, F_OK), -1);
-  unit_file ("undone", "");
-  refuse (UINT64_C (1) << 60, path, false, "are needed");
-  ck_assert_int_eq (stat (path, &st), 0);
-  ck_assert_int_eq (st.st_size, 0);
-}
-END_TEST
-
 START_TEST (many_small_stores)
 {
   for (int i = 0; i < 2000; i++) { /* none of them leaves anything open */
@@ -527,7 +353,4 @@ UNIT_MAIN ("store", memory_agrees_with_a_plain_array,
            rest_of_a_block_is_zero, prefault_shows_progress,
            large_pages_are_asked_for, lock_and_relock,
            relock_of_an_unlocked_store, the_lock_limit_is_named,
-           sizes_that_are_none, larger_than_memory, file_size_limit,
-           file_is_created, foreign_content_stays_until_it_is_cleared,
-           empty_file_is_taken, file_in_use, file_of_another_size, not_a_file,
-           failure_leaves_the_file_as_it_was, many_small_stores)
+           sizes_that_are_none, larger_than_memory, many_small_stores)
