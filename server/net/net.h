@@ -393,7 +393,11 @@ struct tl_client {
   uint64_t epoch;
 };
 
-#define TL_WAKES 64
+/* Workers that can be woken without the lock: 64 connections with the threads
+ * that nbdkit gives each, of which one acknowledgement may end all.  Those
+ * beyond are woken while it is held.
+ */
+#define TL_WAKES 1024
 #define TL_RANDOM 64
 
 struct tl_node {
