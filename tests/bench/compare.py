@@ -40,7 +40,7 @@ def grids(arguments, peer, found):
     return [('--size', '4K,8K,128K', '--depth', '1,4,16', '--connections',
              '1')] + \
         ([('--size', '4K,128K', '--depth', '16', '--connections', '4,16')]
-         if peer in found[:2] else [])
+         if peer in found[:3] else [])
 
 
 def start_all(arguments):
@@ -49,8 +49,8 @@ def start_all(arguments):
     started = peers.Peers()
     found = [peers.Peer('the pair', both.a.uri(),
                         peers.unix_image(both.a.socket)),
-             started.memory(), started.memory_tcp(), started.quorum(),
-             started.quorum_direct(), started.relay()]
+             started.memory(), started.bare(), started.memory_tcp(),
+             started.quorum(), started.quorum_direct()]
     if arguments.tgt:
         ram = pair.make_directory('/dev/shm')
         found.append(started.iscsi(arguments.tgt, ram))
@@ -135,7 +135,7 @@ def show_qemu(found, figures, report):
 
 def judge(found, figures, report):
     ours, memory, quorum, direct = (found[0].name, found[1].name,
-                                    found[3].name, found[4].name)
+                                    found[4].name, found[5].name)
     for size in (4 * KIB, 8 * KIB):
         floor = figures.of('p50', memory, size, 1, 1) + \
             figures.of('ping', size)

@@ -12,7 +12,7 @@ import subprocess
 import pair
 
 SIZE = '128M'
-RELAY = os.path.join(pair.BUILD, 'tests/bench/nbdkit-relay-plugin.so')
+BARE = os.path.join(pair.BUILD, 'tests/bench/nbdkit-bare-plugin.so')
 TARGET = 'iqn.2026-01.invalid.twinlog:ram'
 
 
@@ -79,12 +79,12 @@ class Peers:
         return Peer('memory, TCP', f'nbd://127.0.0.1:{port}',
                     ['-f', 'raw', f'nbd://127.0.0.1:{port}'])
 
-    def relay(self):
-        """Memory again, but each write waits for another thread."""
-        path = self.path('relay')
-        self.start(['nbdkit', '-f', '-U', path, RELAY],
+    def bare(self):
+        """Memory that is mirrored to another process, and nothing else."""
+        path = self.path('bare')
+        self.start(['nbdkit', '-f', '-U', path, BARE],
                    lambda: os.path.exists(path))
-        return Peer('relay', f'nbd+unix:///?socket={path}',
+        return Peer('bare mirror', f'nbd+unix:///?socket={path}',
                     unix_image(path))
 
     # ---- QEMU's quorum of two of them ----

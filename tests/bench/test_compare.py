@@ -6,8 +6,8 @@ import shutil
 
 import pair
 
-PEERS = ('the pair', 'memory, Unix socket', 'memory, TCP',
-         'quorum, through its daemon', 'quorum, direct', 'relay')
+PEERS = ('the pair', 'memory, Unix socket', 'bare mirror', 'memory, TCP',
+         'quorum, through its daemon', 'quorum, direct')
 
 
 def script(*words, expect, environment=None):
