@@ -67,17 +67,18 @@ promote_check (const struct tl_core *c, unsigned flags, char *why,
    */
   if (session && c->peer.view.number != 0)
     return TL_DONE;
+  if (c->connected_view != c->record.view.id) {
+    snprintf (why, why_size,
+              "it was not connected in view %" PRIu64
+              " since it started, so it cannot know that it has everything: "
+              "start the other node, or promote --force if that lost its data",
+              c->record.view.number);
+    return TL_REFUSED;
+  }
   if (!(flags & TL_FENCED)) {
     snprintf (why, why_size,
               "its data is Consistent, but the other node may be alive and "
               "acknowledging: power it off, then promote --fenced");
-    return TL_REFUSED;
-  }
-  if (c->connected_view != c->record.view.id) {
-    snprintf (why, why_size,
-              "it was not connected in view %" PRIu64
-              " since it started, so it cannot know that it has everything",
-              c->record.view.number);
     return TL_REFUSED;
   }
   return TL_DONE;
