@@ -43,6 +43,7 @@ node_start (struct sim *sim, struct node *node)
   node->next_conn = 0;
   node->admits = false;
   node->primary_view = node->connected_view = node->hello_view = 0;
+  node->counts = false;
   node->stored_number = node->record.view.number;
   node->stored_id = node->record.view.id;
   node->first = node->last = NULL;

@@ -131,6 +131,7 @@ struct node {
   uint64_t primary_view;             /* id of that view */
   uint32_t demoted;        /* life in which an operator demoted it, or 0 */
   uint64_t hello_view;     /* of the peer, by its last hello */
+  bool counts;             /* it had the data then, or was told a view since */
   uint64_t connected_view; /* id of the last view that the peer shared */
   struct op *first, *last;
   bool forcing; /* it said that it is promoted by force */

@@ -134,10 +134,13 @@ bad_bytes (struct sim *sim, struct conn *conn, unsigned e, const char *reason)
 }
 
 /* Does NODE learn by this frame that the peer has stored its own view?  A
- * heartbeat says no more than the hello that began the session.
+ * heartbeat says no more than the hello that began the session; and to a node
+ * that came without the data nothing says so before it is told a view: the peer
+ * may have stored the one without it.
  */
 static void
-note_view (struct node *node, const struct tl_frame *frame, const void *payload)
+note_view (struct sim *sim, struct node *node, const struct tl_frame *frame,
+           const void *payload)
 {
   struct tl_hello hello;
 
@@ -145,9 +148,12 @@ note_view (struct node *node, const struct tl_frame *frame, const void *payload)
     node->hello_view = tl_hello_decode (&hello, payload, frame->payload) == 0
                            ? hello.view.id
                            : 0;
+    node->counts = node_status (sim, node)->disk >= TL_DISK_OUTDATED;
     return;
   }
-  if (frame->session != 0 && frame->view == node->stored_number &&
+  node->counts |= frame->type == TL_VIEW || frame->type == TL_HANDOVER;
+  if (node->counts && frame->session != 0 &&
+      frame->view == node->stored_number &&
       ((frame->type != TL_PING && frame->type != TL_PONG) ||
        node->hello_view == node->stored_id))
     node->connected_view = node->stored_id;
@@ -171,7 +177,7 @@ deliver (struct sim *sim, struct node *node, const struct end *end,
   event.frame.frame = frame;
   event.frame.payload = frame->payload ? given->payload : NULL;
   if (!given->changed)
-    note_view (node, frame, event.frame.payload);
+    note_view (sim, node, frame, event.frame.payload);
   node_step (sim, node, &event);
 }
 
