@@ -103,6 +103,7 @@ START_TEST (kept_node_is_not_promoted_by_fencing)
   cluster_start (&c, 1);
   cluster_pass (&c, DEADLINE);
   ck_assert_int_eq (status_of (1)->disk, TL_DISK_CONSISTENT);
+  assert_says (status_of (1)->may_promote_reason, "start the other node");
   ck_assert_int_eq (cluster_command (&c, 1, TL_CMD_PROMOTE, TL_FENCED),
                     TL_REFUSED);
   cluster_start (&c, 0);
