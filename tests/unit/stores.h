@@ -1,6 +1,6 @@
-/* Stores that a test opens. */
-#ifndef STORES_H
-#define STORES_H
+/* Stores that a test opens, and why one was refused. */
+#ifndef TWINLOG_UNIT_STORES_H
+#define TWINLOG_UNIT_STORES_H
 
 #include "store/store.h"
 
@@ -10,7 +10,7 @@
 
 static char error[512];
 
-static struct tl_store *
+static inline struct tl_store *
 open_store (uint64_t size, const char *path, bool lock)
 {
   struct tl_store_config config = {.size = size, .path = path, .lock = lock};
@@ -22,7 +22,7 @@ open_store (uint64_t size, const char *path, bool lock)
 }
 
 /* Opening fails and says WORDS. */
-static void
+static inline void
 refuse (uint64_t size, const char *path, bool lock, const char *words)
 {
   struct tl_store_config config = {.size = size, .path = path, .lock = lock};
@@ -35,7 +35,7 @@ refuse (uint64_t size, const char *path, bool lock, const char *words)
     assert_says (error, path);
 }
 
-static bool
+static inline bool
 all_zero (const unsigned char *bytes, uint64_t length)
 {
   while (length > 0 && *bytes == 0) {

@@ -1,17 +1,12 @@
 /* What happens where a file system is full.  Runs in with-tmpfs.sh. */
 #include "state/state.h"
-#include "store/store.h"
 
-#include "unit.h"
+#include "stores.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-
-#define MIB (UINT64_C (1) << 20)
-
-static char error[512];
 
 /* Fill what is left but for SPARE bytes, into the file NAME. */
 static void
@@ -25,17 +20,6 @@ fill (const char *name, uint64_t spare)
   ck_assert_int_eq (
       posix_fallocate (fd, 0, (off_t)(fs.f_bavail * fs.f_frsize - spare)), 0);
   close (fd);
-}
-
-static struct tl_store *
-open_store (uint64_t size, const char *path)
-{
-  struct tl_store_config config = {.size = size, .path = path};
-  struct tl_store *store = NULL;
-
-  ck_assert_msg (tl_store_open (&store, &config, error, sizeof error) == 0,
-                 "%s", error);
-  return store;
 }
 
 /* Is the test where it belongs: on a small file system? */
@@ -70,7 +54,7 @@ START_TEST (memory_given_back_may_be_gone)
   unsigned char *bytes = malloc (2 * MIB), byte;
 
   check_place ();
-  store = open_store (2 * MIB, unit_path ("store"));
+  store = open_store (2 * MIB, unit_path ("store"), false);
   memset (bytes, 7, 2 * MIB);
   ck_assert_int_eq (tl_store_reserve (store, 0, 2 * MIB), 0);
   tl_store_write (store, 0, 2 * MIB, bytes);
@@ -115,7 +99,7 @@ START_TEST (file_with_holes)
   ck_assert_int_eq (fstat (fd, &st), 0);
   ck_assert_int_eq (st.st_size, 2 * MIB); /* as it was */
   ck_assert_int_eq (unlink (unit_path ("filler")), 0);
-  store = open_store (2 * MIB, path);
+  store = open_store (2 * MIB, path, false);
   ck_assert_uint_eq (tl_store_resident (store), 2 * MIB);
   tl_store_close (store);
   close (fd);

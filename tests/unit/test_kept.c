@@ -1,10 +1,9 @@
 /* A store that outlives its process: what it keeps, when that is believed, and
  * that no end of the process leaves a block torn.
  */
-#include "unit.h"
+#include "stores.h"
 
 #include "core/core.h"
-#include "store/store.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -15,25 +14,16 @@
 #define SIZE ((uint64_t)BLOCKS * TL_BLOCK)
 
 static struct tl_store *
-open_store (const char *name)
+open_kept (const char *name)
 {
-  struct tl_store_config config = {.size = SIZE, .path = unit_path (name)};
-  struct tl_store *store;
-  char error[512];
-
-  ck_assert_msg (tl_store_open (&store, &config, error, sizeof error) == 0,
-                 "%s", error);
-  return store;
+  return open_store (SIZE, unit_path (name), false);
 }
 
 START_TEST (memory_keeps_nothing)
 {
-  struct tl_store_config config = {.size = SIZE};
-  struct tl_store *store;
+  struct tl_store *store = open_store (SIZE, NULL, false);
   uint64_t *dirty;
-  char error[512];
 
-  ck_assert_int_eq (tl_store_open (&store, &config, error, sizeof error), 0);
   ck_assert_ptr_null (tl_store_kept (store, &dirty));
   tl_store_close (store);
 }
@@ -41,7 +31,7 @@ END_TEST
 
 START_TEST (all_is_there_again)
 {
-  struct tl_store *store = open_store ("again");
+  struct tl_store *store = open_kept ("again");
   unsigned char bytes[TL_BLOCK], is[TL_BLOCK];
   uint64_t *dirty, incarnation;
   struct tl_kept *kept = tl_store_kept (store, &dirty);
@@ -56,7 +46,7 @@ START_TEST (all_is_there_again)
   tl_store_write (store, 3 * TL_BLOCK, TL_BLOCK, bytes);
   tl_store_close (store);
 
-  store = open_store ("again");
+  store = open_kept ("again");
   kept = tl_store_kept (store, &dirty);
   ck_assert_uint_eq (kept->incarnation, incarnation);
   ck_assert_uint_eq (kept->data, TL_COMPLETE);
@@ -87,7 +77,7 @@ damage (const char *name, off_t offset)
 static bool
 believed (const char *name, off_t damage_at, bool new_file)
 {
-  struct tl_store *store = open_store (name);
+  struct tl_store *store = open_kept (name);
   uint64_t *dirty, incarnation;
   struct tl_kept *kept = tl_store_kept (store, &dirty);
   char header[64];
@@ -101,7 +91,7 @@ believed (const char *name, off_t damage_at, bool new_file)
     damage (header, damage_at);
   if (new_file)
     ck_assert_int_eq (unlink (unit_path (name)), 0);
-  store = open_store (name);
+  store = open_kept (name);
   kept = tl_store_kept (store, &dirty);
   same = kept->incarnation == incarnation;
   ck_assert_uint_eq (kept->data, same ? TL_COMPLETE : TL_EMPTY);
@@ -122,7 +112,7 @@ END_TEST
 static void
 scribble (const char *name, uint64_t seed)
 {
-  struct tl_store *store = open_store (name);
+  struct tl_store *store = open_kept (name);
   static unsigned char bytes[BLOCKS * TL_BLOCK];
 
   for (;;) {
@@ -160,7 +150,7 @@ START_TEST (no_end_leaves_a_block_torn)
     ck_assert_int_eq (waitpid (child, &status, 0), child);
     ck_assert (WIFSIGNALED (status));
 
-    store = open_store ("torn");
+    store = open_kept ("torn");
     for (unsigned i = 0; i < BLOCKS; i++) {
       tl_store_read (store, (uint64_t)i * TL_BLOCK, TL_BLOCK, bytes);
       ck_assert_msg (memcmp (bytes, bytes + 1, TL_BLOCK - 1) == 0,
