@@ -27,7 +27,7 @@
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define SIZE (128u << 20) /* that of the peers */
 #define BATCH 32          /* writes of one sendmsg */
-#define BUFFER (4u << 20) /* of what is received; holds the largest write */
+#define BUFFER (4u << 20) /* more than the largest write of a bench */
 
 enum { WAITS, SLEEPS, ENDED };
 
@@ -74,7 +74,7 @@ take (struct list *list)
   return call;
 }
 
-static void
+static _Noreturn void
 die (const char *what)
 {
   nbdkit_error ("%s: %m", what);
@@ -219,7 +219,6 @@ bare_after_fork (void)
   switch (fork ()) {
   case -1:
     die ("fork");
-    break;
   case 0:
     prctl (PR_SET_PDEATHSIG, SIGKILL);
     if (getppid () != parent)

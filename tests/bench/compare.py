@@ -15,6 +15,8 @@ from figures import Figures, Report, around_marks, progress
 KIB = 1 << 10
 # Through qemu-img: (size, depth)
 POINTS = ((4 * KIB, 1), (4 * KIB, 16), (128 * KIB, 4))
+# Measured on more than one connection, too.
+MANY = (peers.PAIR, peers.MEMORY, peers.BARE_MIRROR)
 
 
 def bench(peer, arguments, ping, figures, *points):
@@ -32,7 +34,7 @@ def bench(peer, arguments, ping, figures, *points):
         figures.add(('link',), answer['link']['bytes-per-second'])
 
 
-def grids(arguments, peer, found):
+def grids(arguments, peer):
     """The points that PEER is measured at, a run for each."""
     if arguments.full:
         return [('--size', '4K,8K,32K,128K,1M', '--depth', '1,4,10,16,32',
@@ -40,14 +42,14 @@ def grids(arguments, peer, found):
     return [('--size', '4K,8K,128K', '--depth', '1,4,16', '--connections',
              '1')] + \
         ([('--size', '4K,128K', '--depth', '16', '--connections', '4,16')]
-         if peer in found[:3] else [])
+         if peer.name in MANY else [])
 
 
 def start_all(arguments):
-    """The pair first; whatever has a URI, and whatever qemu-img can name."""
+    """In the order in which they are shown."""
     both = pair.Pair(size=peers.SIZE).create()
     started = peers.Peers()
-    found = [peers.Peer('the pair', both.a.uri(),
+    found = [peers.Peer(peers.PAIR, both.a.uri(),
                         peers.unix_image(both.a.socket)),
              started.memory(), started.bare(), started.memory_tcp(),
              started.quorum(), started.quorum_direct()]
@@ -76,10 +78,9 @@ def measure(found, arguments, figures):
             order = found if number % 2 == 0 else found[::-1]
             for peer in order:
                 progress(f'round {number + 1}: {peer.name}')
-                for points in grids(arguments, peer, found) \
-                        if peer.uri else []:
+                for points in grids(arguments, peer) if peer.uri else []:
                     bench(peer, arguments,
-                          place if peer is found[0] else None, figures,
+                          place if peer.name == peers.PAIR else None, figures,
                           *points)
                 for size, depth in POINTS:
                     figures.add(
@@ -122,7 +123,7 @@ def show_qemu(found, figures, report):
     report.say('\nThrough qemu-img bench: writes a second, and the pair\'s '
                'share\n')
     for size, depth in POINTS:
-        ours = figures.of('qemu', found[0].name, size, depth)
+        ours = figures.of('qemu', peers.PAIR, size, depth)
         for peer in found:
             rate = figures.of('qemu', peer.name, size, depth)
             report.say(f'{size // KIB:>4} KiB {depth:5} {peer.name:>27} '
@@ -133,9 +134,9 @@ def show_qemu(found, figures, report):
         f';\n{figures.of("link") / 1e6:.0f} MB/s')
 
 
-def judge(found, figures, report):
-    ours, memory, quorum, direct = (found[0].name, found[1].name,
-                                    found[4].name, found[5].name)
+def judge(figures, report):
+    ours, memory = peers.PAIR, peers.MEMORY
+    quorum, direct = peers.QUORUM, peers.DIRECT
     for size in (4 * KIB, 8 * KIB):
         floor = figures.of('p50', memory, size, 1, 1) + \
             figures.of('ping', size)
@@ -187,7 +188,7 @@ def main():
         progress('')
         show_nbd(found, figures, report)
         show_qemu(found, figures, report)
-        judge(found, figures, report)
+        judge(figures, report)
         linked = shaped.measure(arguments, figures)
         progress('')
         if linked:

@@ -15,6 +15,13 @@ SIZE = '128M'
 BARE = os.path.join(pair.BUILD, 'tests/bench/nbdkit-bare-plugin.so')
 TARGET = 'iqn.2026-01.invalid.twinlog:ram'
 
+# Names of peers that others ask for.
+PAIR = 'the pair'
+MEMORY = 'memory, Unix socket'
+BARE_MIRROR = 'bare mirror'
+QUORUM = 'quorum, through its daemon'
+DIRECT = 'quorum, direct'
+
 
 class Peer:
     def __init__(self, name, uri=None, image=None, column=None):
@@ -69,7 +76,7 @@ class Peers:
 
     def memory(self):
         path = self.start_memory('memory')
-        return Peer('memory, Unix socket', f'nbd+unix:///?socket={path}',
+        return Peer(MEMORY, f'nbd+unix:///?socket={path}',
                     unix_image(path), 'memory, Unix')
 
     def memory_tcp(self):
@@ -84,7 +91,7 @@ class Peers:
         path = self.path('bare')
         self.start(['nbdkit', '-f', '-U', path, BARE],
                    lambda: os.path.exists(path))
-        return Peer('bare mirror', f'nbd+unix:///?socket={path}',
+        return Peer(BARE_MIRROR, f'nbd+unix:///?socket={path}',
                     unix_image(path))
 
     # ---- QEMU's quorum of two of them ----
@@ -102,8 +109,8 @@ class Peers:
                     '--nbd-server', f'addr.type=unix,addr.path={path}',
                     '--export', 'type=nbd,id=e,node-name=q,name=,'
                     'writable=on'], lambda: os.path.exists(path))
-        return Peer('quorum, through its daemon',
-                    f'nbd+unix:///?socket={path}', unix_image(path), 'quorum')
+        return Peer(QUORUM, f'nbd+unix:///?socket={path}', unix_image(path),
+                    'quorum')
 
     def quorum_direct(self):
         """Within qemu-img, without that hop."""
@@ -112,7 +119,7 @@ class Peers:
             child = self.start_memory(f'direct{i}')
             words += f',children.{i}.driver=nbd,children.{i}.server.type=' \
                      f'unix,children.{i}.server.path={child}'
-        return Peer('quorum, direct', image=['--image-opts', words])
+        return Peer(DIRECT, image=['--image-opts', words])
 
     # ---- An iSCSI RAM disk ----
 
