@@ -93,9 +93,10 @@ class Subject:
             return f"FAILED: {error}", False
         finally:
             # Fresh times, so that the next build sees every file that changed.
-            for clean in backup.iterdir():
-                if clean.read_bytes() != (damaged / clean.name).read_bytes():
-                    shutil.copyfile(clean, damaged / clean.name)
+            for clean in backup.rglob("*"):
+                file = damaged / clean.relative_to(backup)
+                if clean.is_file() and clean.read_bytes() != file.read_bytes():
+                    shutil.copyfile(clean, file)
             shutil.rmtree(backup)
         text = [f"caught by {found}" for found in caught]
         if missed:

@@ -3,6 +3,7 @@
  */
 #include "net/net.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/random.h>
@@ -80,7 +81,7 @@ tl_unlock (struct tl_node *node)
 }
 
 void
-tl_pump (struct tl_node *node)
+tl_pump (struct tl_node *node, struct tl_copy *copy)
 {
   struct tl_conn *conn;
 
@@ -88,14 +89,14 @@ tl_pump (struct tl_node *node)
     for (conn = node->conns; conn && !tl_queue_ready (conn); conn = conn->next)
       ;
     if (conn)
-      tl_queue_pump (node, conn);
+      tl_queue_pump (node, conn, copy);
   } while (conn);
 }
 
 void
 tl_leave (struct tl_node *node)
 {
-  tl_pump (node);
+  tl_pump (node, NULL);
   tl_unlock (node);
 }
 
@@ -163,8 +164,10 @@ execute (struct tl_node *node, const struct tl_event *event,
 
   switch (action->type) {
   case TL_DO_WRITE:
-    tl_store_write (node->store, call->request.offset, call->request.length,
-                    call->payload);
+    /* A write enters in a step of its own worker, which takes the copy. */
+    assert (event->type == TL_EV_REQUEST);
+    tl_store_write_later (node->store, call->request.offset,
+                          call->request.length, call->payload);
     break;
   case TL_DO_READ:
     if (call->snapshot)

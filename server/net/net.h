@@ -3,7 +3,9 @@
  * One lock, the volume's (node->lock), guards the core, the store, the out
  * queues of the connections, the list of requests that are inside, and every
  * field below that is marked (lock).  No other lock is taken while it is held,
- * save the arbiter's own.  What is marked (loop) belongs to the loop thread.
+ * save the arbiter's own; but who holds it may wait for the copy of a write,
+ * which is made without any (store.h).  What is marked (loop) belongs to the
+ * loop thread.
  */
 #ifndef TWINLOG_NET_NET_H
 #define TWINLOG_NET_NET_H
@@ -73,11 +75,13 @@ void tl_queue_add (struct tl_node *node, struct tl_conn *conn,
 void tl_queue_store (struct tl_node *node, struct tl_conn *conn,
                      const struct tl_frame *frame);
 
-/* Send what is queued; the lock is released during each sendmsg.  The caller
- * has seen tl_queue_ready.
+/* Send what is queued; the lock is released during each sendmsg, and with the
+ * first one COPY is made, if it is not NULL: the peer has its bytes meanwhile.
+ * The caller has seen tl_queue_ready.
  */
 bool tl_queue_ready (const struct tl_conn *conn);
-void tl_queue_pump (struct tl_node *node, struct tl_conn *conn);
+void tl_queue_pump (struct tl_node *node, struct tl_conn *conn,
+                    struct tl_copy *copy);
 
 /* Send what can be sent without waiting, drop the rest, end the stream. */
 void tl_queue_finish (struct tl_node *node, struct tl_conn *conn);
@@ -477,8 +481,10 @@ tl_lock (struct tl_node *node)
 /* Release the lock, then wake the workers whose requests have ended. */
 void tl_unlock (struct tl_node *node);
 
-/* Send what is queued anywhere; the lock is released during each sendmsg. */
-void tl_pump (struct tl_node *node);
+/* Send what is queued anywhere; the lock is released during each sendmsg, and
+ * with the first one COPY is made, if it is not NULL.
+ */
+void tl_pump (struct tl_node *node, struct tl_copy *copy);
 
 /* The same, then tl_unlock. */
 void tl_leave (struct tl_node *node);

@@ -308,9 +308,10 @@ advance (struct tl_node *node, struct tl_conn *conn, size_t n)
     tl_queue_drop (node, conn);
 }
 
-/* One sendmsg; with the lock released meanwhile if UNLOCK. */
+/* One sendmsg; with the lock released meanwhile, and COPY made, if UNLOCK. */
 static void
-send_batch (struct tl_node *node, struct tl_conn *conn, bool unlock)
+send_batch (struct tl_node *node, struct tl_conn *conn, bool unlock,
+            struct tl_copy *copy)
 {
   struct iovec iovecs[2 * ENTRIES];
   struct msghdr message = {.msg_iov = iovecs};
@@ -328,8 +329,11 @@ send_batch (struct tl_node *node, struct tl_conn *conn, bool unlock)
   error = errno;
   if (batch.compress)
     tl_compress_look (batch.compress, conn->fd, n == -1 && error == EAGAIN);
-  if (unlock)
+  if (unlock) {
+    if (copy)
+      tl_store_copy (node->store, copy);
     tl_lock (node);
+  }
 
   node->compressed_from += batch.from;
   node->compressed_to += batch.to;
@@ -349,14 +353,14 @@ tl_queue_ready (const struct tl_conn *conn)
 }
 
 void
-tl_queue_pump (struct tl_node *node, struct tl_conn *conn)
+tl_queue_pump (struct tl_node *node, struct tl_conn *conn, struct tl_copy *copy)
 {
   conn->sending = true;
   for (unsigned i = 0; conn->head && !conn->blocked && !conn->down; i++) {
     if (i == BATCHES && !conn->told)
       conn->blocked = true;
     else
-      send_batch (node, conn, true);
+      send_batch (node, conn, true, copy);
   }
   conn->sending = false;
   if (conn->told)
@@ -373,6 +377,6 @@ tl_queue_finish (struct tl_node *node, struct tl_conn *conn)
     return; /* the sender does it, since `told` is set */
   conn->blocked = false;
   while (conn->head && !conn->blocked && !conn->down)
-    send_batch (node, conn, false);
+    send_batch (node, conn, false, NULL);
   tl_queue_drop (node, conn);
 }

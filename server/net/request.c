@@ -111,6 +111,7 @@ run (struct tl_node *node, struct tl_call *call)
   struct tl_event event = {.type = TL_EV_REQUEST};
   struct tl_request *request = &call->request;
   struct tl_conn *conn;
+  struct tl_copy copy;
   int error = 0;
 
   event.request = request;
@@ -135,9 +136,11 @@ run (struct tl_node *node, struct tl_call *call)
     request->began = call->inside->began;
   node->waiting++;
   tl_step (node, &event);
-  tl_pump (node);
+  tl_store_take (node->store, &copy);
+  tl_pump (node, &copy);
   conn = tl_read_begin (node, call);
   tl_unlock (node);
+  tl_store_copy (node->store, &copy);
   if (conn)
     tl_read_until (conn, call);
   wait_for (node, call);

@@ -3,6 +3,7 @@
 #define TWINLOG_STORE_INTERNAL_H
 
 #include "backing.h"
+#include "copies.h"
 #include "kept.h"
 #include "store.h"
 
@@ -19,6 +20,8 @@ struct tl_store {
   bool cannot_punch;       /* the file system has no holes to punch */
   struct tl_map allocated; /* blocks with content */
   struct tl_map backed;    /* blocks with memory */
+  struct tl_copy later;    /* begun since the lock was taken, not copied yet */
+  struct tl_copies copies; /* those taken, not copied yet */
 };
 
 #endif

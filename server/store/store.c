@@ -13,10 +13,33 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* Fewer bytes are copied sooner than two threads agree about it. */
+#define COPY_MIN (16u << 10)
+
 static void
 check_range (const struct tl_store *store, uint64_t offset, uint64_t length)
 {
   assert (offset <= store->size && length <= store->size - offset);
+}
+
+static void
+copy_now (struct tl_store *store, struct tl_copy *copy)
+{
+  memcpy (store->base + copy->offset, copy->bytes, copy->length);
+  copy->length = 0;
+}
+
+/* The caller is about to touch the bytes of a range: what was written there
+ * must be there.  A copy that the caller itself has still to make is made now,
+ * since it would wait for itself.
+ */
+static void
+enter_range (struct tl_store *store, uint64_t offset, uint64_t length)
+{
+  check_range (store, offset, length);
+  if (store->later.length > 0)
+    copy_now (store, &store->later);
+  tl_copies_wait (&store->copies, offset, length);
 }
 
 /* The run of blocks that are in MAP, or not, as BLOCK is: at most MOST.  A
@@ -79,7 +102,7 @@ tl_store_write (struct tl_store *store, uint64_t offset, uint64_t length,
   const unsigned char *from = bytes;
   uint64_t part;
 
-  check_range (store, offset, length);
+  enter_range (store, offset, length);
   for (; length > 0; length -= part, offset += part, from += part) {
     /* What the journal holds, up to the end of a block. */
     part = TL_JOURNAL_MAX - offset % TL_BLOCK;
@@ -90,13 +113,56 @@ tl_store_write (struct tl_store *store, uint64_t offset, uint64_t length,
 }
 
 void
+tl_store_write_later (struct tl_store *store, uint64_t offset, uint64_t length,
+                      const void *bytes)
+{
+  uint64_t first = tl_block_first (offset);
+  uint64_t count = tl_block_count (offset, length);
+
+  /* The journal has room for one write, which ends before the next begins. */
+  if (length < COPY_MIN || store->header.journal != NULL) {
+    tl_store_write (store, offset, length, bytes);
+    return;
+  }
+  enter_range (store, offset, length);
+  tl_map_set (&store->allocated, first, count);
+  if (store->backed.count != store->backed.blocks)
+    tl_map_set (&store->backed, first, count);
+  store->later.offset = offset;
+  store->later.length = length;
+  store->later.bytes = bytes;
+}
+
+void
+tl_store_take (struct tl_store *store, struct tl_copy *copy)
+{
+  copy->length = 0;
+  if (store->later.length == 0)
+    return;
+  *copy = store->later;
+  store->later.length = 0;
+  copy->number = tl_copies_begin (&store->copies, copy->offset, copy->length);
+  if (copy->number == -1)
+    copy_now (store, copy);
+}
+
+void
+tl_store_copy (struct tl_store *store, struct tl_copy *copy)
+{
+  if (copy->length == 0)
+    return;
+  copy_now (store, copy);
+  tl_copies_end (&store->copies, copy->number);
+}
+
+void
 tl_store_read (struct tl_store *store, uint64_t offset, uint64_t length,
                void *bytes)
 {
   unsigned char *to = bytes;
   uint64_t block, run, part;
 
-  check_range (store, offset, length);
+  enter_range (store, offset, length);
   while (length > 0) {
     block = tl_block_first (offset);
     run = run_from (&store->allocated, block, tl_block_count (offset, length));
@@ -156,7 +222,7 @@ tl_store_zero (struct tl_store *store, uint64_t offset, uint64_t length)
 {
   uint64_t end = offset + length, head, tail;
 
-  check_range (store, offset, length);
+  enter_range (store, offset, length);
   head = (offset + TL_BLOCK - 1) / TL_BLOCK * TL_BLOCK; /* first whole block */
   tail = end / TL_BLOCK * TL_BLOCK;                     /* end of the last */
   tl_journal_zero (store->header.journal, offset, length);
@@ -176,6 +242,7 @@ tl_store_clear (struct tl_store *store)
 {
   uint64_t block = 0, run;
 
+  enter_range (store, 0, store->size);
   /* What was never written keeps its prefaulted memory. */
   while ((block = tl_map_next (&store->allocated, block, true)) <
          store->allocated.blocks) {

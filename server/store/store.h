@@ -5,7 +5,8 @@
  * holes even while the memory is locked, and so that nbdkit may fork into the
  * background after the store was filled.
  *
- * Not thread safe: all calls but open and close hold the volume's lock.
+ * Not thread safe: all calls but open, close and tl_store_copy hold the
+ * volume's lock.
  */
 #ifndef TWINLOG_STORE_STORE_H
 #define TWINLOG_STORE_STORE_H
@@ -55,6 +56,24 @@ void tl_store_write (struct tl_store *store, uint64_t offset, uint64_t length,
                      const void *bytes);
 void tl_store_read (struct tl_store *store, uint64_t offset, uint64_t length,
                     void *bytes);
+
+/* A part of a write that is still to be copied. */
+struct tl_copy {
+  uint64_t offset, length; /* 0: nothing is */
+  const void *bytes;
+  int number;
+};
+
+/* The same as tl_store_write, and whoever uses the store from now on finds it
+ * written; but of many bytes the copy may be left to the caller.  Before it
+ * releases the lock it calls tl_store_take, which says what is left; after that
+ * it releases the lock, and calls tl_store_copy before it takes it again.  Who
+ * touches the range meanwhile waits for it with the lock held.
+ */
+void tl_store_write_later (struct tl_store *store, uint64_t offset,
+                           uint64_t length, const void *bytes);
+void tl_store_take (struct tl_store *store, struct tl_copy *copy);
+void tl_store_copy (struct tl_store *store, struct tl_copy *copy);
 
 /* Zero the range; memory of blocks that it covers whole is given back. */
 void tl_store_zero (struct tl_store *store, uint64_t offset, uint64_t length);

@@ -5,7 +5,9 @@
  * tests/threads/mutate:
  *   two-senders          two workers are in sendmsg for one connection
  *   frames-out-of-order  a frame overtakes those that wait
- *   copy-outside         a write is copied into the store without the lock
+ *   copy-outside         a write is copied without the lock, nobody waits for it
+ *   copy-wakes-nobody    who waits for a copy is not woken when it is made
+ *   copy-after-the-lock  a worker takes the lock before it has made its copy
  *   partial-send         what a sendmsg took of a frame is sent once more
  *   lost-wake-up         one acknowledgement wakes only one of its workers
  *   two-readers          the loop reads while a worker does
