@@ -5,7 +5,7 @@
  * tests/threads/mutate:
  *   two-senders          two workers are in sendmsg for one connection
  *   frames-out-of-order  a frame overtakes those that wait
- *   copy-outside         a write is copied without the lock, nobody waits for it
+ *   copy-outside         nobody waits for a copy that is made without the lock
  *   copy-wakes-nobody    who waits for a copy is not woken when it is made
  *   copy-after-the-lock  a worker takes the lock before it has made its copy
  *   partial-send         what a sendmsg took of a frame is sent once more
