@@ -29,6 +29,7 @@ enum tl_key {
   TL_KEY_AUTO_PROMOTE,
   TL_KEY_RESYNC_RATE,
   TL_KEY_COMPRESS,
+  TL_KEY_MPTCP,
   TL_KEY_NOTIFY,
   TL_KEYS
 };
@@ -66,6 +67,7 @@ struct tl_parameters {
   bool auto_promote;
   uint64_t resync_rate; /* bytes a second, 0: no limit */
   bool compress;        /* lz4 */
+  bool mptcp;
   enum tl_flush flush;
   enum tl_policy policy;
   uint64_t deadline; /* microseconds */

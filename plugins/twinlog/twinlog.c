@@ -92,6 +92,7 @@ twinlog_config_complete (void)
   "resync-rate=RATE   Bytes a second that a resync sends at most (0: all).\n"  \
   "compress=none|lz4  Compress what the mirror sends where that pays "         \
   "(none).\n"                                                                  \
+  "mptcp=on|off       Connect to the other node by several paths (off).\n"     \
   "notify=COMMAND     Run at each change of role, data state or link."
 
 static void
@@ -124,6 +125,7 @@ twinlog_get_ready (void)
                                         .auto_promote = parameters.auto_promote,
                                         .resync_rate = parameters.resync_rate,
                                         .compress = parameters.compress,
+                                        .mptcp = parameters.mptcp,
                                         .arbiter = parameters.arbiter,
                                         .notify = parameters.notify,
                                         .deadline = parameters.deadline,

@@ -194,6 +194,13 @@ parse_compress (struct tl_parameters *p, const char *text, char *space,
 }
 
 static const char *
+parse_mptcp (struct tl_parameters *p, const char *text, char *space,
+             size_t space_size)
+{
+  return on_or_off (&p->mptcp, text);
+}
+
+static const char *
 parse_reads (struct tl_parameters *p, const char *text, char *space,
              size_t space_size)
 {
@@ -306,5 +313,6 @@ const struct tl_parameter tl_parameter_table[TL_KEYS] = {
     [TL_KEY_AUTO_PROMOTE] = {"auto-promote", parse_auto_promote, false},
     [TL_KEY_RESYNC_RATE] = {"resync-rate", parse_resync_rate, false},
     [TL_KEY_COMPRESS] = {"compress", parse_compress, false},
+    [TL_KEY_MPTCP] = {"mptcp", parse_mptcp, false},
     [TL_KEY_NOTIFY] = {"notify", parse_notify, false},
 };

@@ -1,12 +1,10 @@
 #include "net/compress.h"
 #include "core/byte.h"
+#include "net/tcp.h"
 
-#include <linux/tcp.h>
 #include <lz4.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 
 /* Places in a header: see frame.c. */
@@ -200,9 +198,12 @@ tl_compress_link (struct tl_compress *compress, uint64_t busy, uint64_t acked,
   uint64_t time = busy - compress->busy, bytes = acked - compress->acked;
 
   compress->full = full;
-  if (time < ENOUGH_TIME && bytes < ENOUGH_BYTES)
+  if (busy < compress->busy || acked < compress->acked)
+    ; /* a path has come or gone: from here on */
+  else if (time < ENOUGH_TIME && bytes < ENOUGH_BYTES)
     return;
-  measured (compress, bytes * 1000000 / (time ? time : 1));
+  else
+    measured (compress, bytes * 1000000 / (time ? time : 1));
   compress->busy = busy;
   compress->acked = acked;
 }
@@ -210,16 +211,12 @@ tl_compress_link (struct tl_compress *compress, uint64_t busy, uint64_t acked,
 void
 tl_compress_look (struct tl_compress *compress, int fd, bool blocked)
 {
-  struct tcp_info info = {.tcpi_state = 0};
-  socklen_t length = sizeof info;
+  struct tl_tcp tcp;
 
   compress->blocked |= blocked;
-  if (compress->sends++ % LOOK == 0 &&
-      getsockopt (fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0) {
-    tl_compress_link (compress, info.tcpi_busy_time - info.tcpi_rwnd_limited,
-                      info.tcpi_bytes_acked,
-                      compress->blocked ||
-                          !info.tcpi_delivery_rate_app_limited);
+  if (compress->sends++ % LOOK == 0 && tl_tcp_look (fd, &tcp)) {
+    tl_compress_link (compress, tcp.busy, tcp.acked,
+                      compress->blocked || !tcp.idle);
     compress->blocked = false;
   }
 }

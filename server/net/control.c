@@ -87,6 +87,7 @@ send_status (struct tl_control_client *client)
   tl_core_status (node->core, more.now, &status);
   more.clients = node->clients;
   more.resident = tl_store_resident (node->store);
+  more.paths = tl_mptcp_paths (node);
   more.compress = tl_conn_compresses (node);
   more.compressed_from = node->compressed_from;
   more.compressed_to = node->compressed_to;

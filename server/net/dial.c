@@ -1,5 +1,6 @@
 /* How connections to the peer begin: dialled, or accepted. */
 #include "net/net.h"
+#include "net/tcp.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -44,8 +45,7 @@ tl_conn_dial (struct tl_node *node)
   struct tl_address from = node->listen_address;
   struct tl_conn *conn;
   int one = 1, error = 0;
-  int fd = socket (peer->storage.ss_family,
-                   SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int fd = tl_tcp_socket (peer->storage.ss_family, node->mptcp);
 
   if (fd == -1) {
     dial_failed (node, strerror (errno));

@@ -1,5 +1,6 @@
 /* The listening socket of the mirror channel. */
 #include "net/net.h"
+#include "net/tcp.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -8,18 +9,23 @@
 #include <unistd.h>
 
 int
-tl_listen_open (const struct tl_address *address, char *error,
+tl_listen_open (const struct tl_address *address, bool mptcp, char *error,
                 size_t error_size)
 {
   char text[TL_ADDRESS_TEXT];
   int one = 1;
-  int fd = socket (address->storage.ss_family,
-                   SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int fd = tl_tcp_socket (address->storage.ss_family, mptcp);
 
   tl_address_format (address, text);
   if (fd == -1) {
-    snprintf (error, error_size, "listen=%s: socket: %s", text,
-              strerror (errno));
+    if (mptcp && tl_tcp_no_mptcp (errno))
+      snprintf (error, error_size,
+                "mptcp=on: the kernel has no multipath TCP, or it is switched "
+                "off: see 'sysctl net.mptcp.enabled', or leave the parameter "
+                "out");
+    else
+      snprintf (error, error_size, "listen=%s: socket: %s", text,
+                strerror (errno));
     return -1;
   }
   setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);

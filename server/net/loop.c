@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define PAUSE_MS 1000
+#define PATHS_MS 1000
 
 static void on_timer (uv_timer_t *timer);
 
@@ -47,6 +48,15 @@ on_timer (uv_timer_t *timer)
   node->armed = UINT64_MAX;
   tl_tell_time (node);
   tl_leave (node);
+  tl_turn (node);
+}
+
+static void
+on_paths (uv_timer_t *timer)
+{
+  struct tl_node *node = timer->data;
+
+  tl_mptcp_look (node);
   tl_turn (node);
 }
 
@@ -114,6 +124,7 @@ end (struct tl_node *node)
     uv_close ((uv_handle_t *)&node->listen_poll, NULL);
     uv_close ((uv_handle_t *)&node->control_poll, NULL);
     uv_close ((uv_handle_t *)&node->resume, NULL);
+    uv_close ((uv_handle_t *)&node->paths_timer, NULL);
     /* Whoever tries to connect now is refused rather than kept waiting. */
     close (node->listen_fd);
     close (node->control_fd);
@@ -175,11 +186,15 @@ tl_loop_init (struct tl_node *node, char *error, size_t error_size)
   }
   uv_timer_init (&node->loop, &node->timer);
   uv_timer_init (&node->loop, &node->resume);
+  uv_timer_init (&node->loop, &node->paths_timer);
   uv_poll_init (&node->loop, &node->listen_poll, node->listen_fd);
   uv_poll_init (&node->loop, &node->control_poll, node->control_fd);
   node->async.data = node->timer.data = node->resume.data =
-      node->listen_poll.data = node->control_poll.data = node;
+      node->paths_timer.data = node->listen_poll.data =
+          node->control_poll.data = node;
   watch_listeners (node);
+  if (node->mptcp)
+    uv_timer_start (&node->paths_timer, on_paths, PATHS_MS, PATHS_MS);
   tl_lock (node);
   node->poke_open = true;
   node->wake = node->armed = UINT64_MAX;

@@ -391,6 +391,22 @@ void tl_log_turn (struct tl_node *node);
 /* Hand over what is queued, on this thread.  Lock not held. */
 void tl_log_flush (struct tl_node *node);
 
+/* ---- Paths ---- */
+
+/* Those of the connection to the peer, as they were last seen.  (loop) */
+struct tl_paths {
+  uint32_t conn; /* of which connection; 0: none */
+  unsigned now, most;
+};
+
+/* How many paths to the peer work: 0 while not connected, 1 with plain TCP.
+ * Loop thread, lock held.
+ */
+unsigned tl_mptcp_paths (const struct tl_node *node);
+
+/* Look, and log what has changed. */
+void tl_mptcp_look (struct tl_node *node);
+
 /* ---- The node ---- */
 
 struct tl_client {
@@ -409,7 +425,7 @@ struct tl_node {
   char volume[TL_NAME_SIZE], name[TL_NAME_SIZE];
   uint64_t size, deadline;
   enum tl_policy policy;
-  bool compress;
+  bool compress, mptcp;
   char *state, *control, *arbiter_command, *notify_command;
   void (*log) (void *opaque, bool error, const char *line);
   void *opaque;
@@ -457,7 +473,7 @@ struct tl_node {
   /* (loop) */
   uv_loop_t loop;
   uv_async_t async;
-  uv_timer_t timer, resume;
+  uv_timer_t timer, resume, paths_timer;
   uv_poll_t listen_poll, control_poll;
   pthread_t thread;
   bool loop_ready, thread_running; /* start and close only */
@@ -465,6 +481,7 @@ struct tl_node {
   uint32_t last_id;
   struct tl_address refused; /* the last address that was turned away */
   uint64_t refused_logged;   /* when */
+  struct tl_paths paths;
 };
 
 uint64_t tl_now (void); /* monotonic, microseconds */
@@ -512,7 +529,7 @@ void *tl_loop_main (void *node);
 /* Stop watching the listening sockets for a second: no descriptor is free. */
 void tl_loop_pause (struct tl_node *node);
 
-int tl_listen_open (const struct tl_address *address, char *error,
+int tl_listen_open (const struct tl_address *address, bool mptcp, char *error,
                     size_t error_size);
 
 #endif

@@ -127,7 +127,8 @@ open_sockets (struct tl_node *node, struct made *made, char *error,
 {
   int r;
 
-  node->listen_fd = tl_listen_open (&node->listen_address, error, error_size);
+  node->listen_fd =
+      tl_listen_open (&node->listen_address, node->mptcp, error, error_size);
   if (node->listen_fd == -1)
     return -1;
   r = tl_path_make_parent ("control", node->control, error, error_size);
@@ -195,6 +196,7 @@ make_node (const struct tl_node_config *config)
   node->deadline = config->deadline;
   node->policy = config->policy;
   node->compress = config->compress;
+  node->mptcp = config->mptcp;
   node->log = config->log;
   node->opaque = config->opaque;
   node->wake = node->armed = UINT64_MAX;

@@ -32,6 +32,7 @@ struct tl_node_config {
   bool auto_promote;
   uint64_t resync_rate;
   bool compress; /* lz4, with a peer that has it too, where it pays */
+  bool mptcp;    /* multipath TCP, with a peer that has it too */
   /* Lines for the operator.  Called from any thread, not with locks that the
    * callee could need.  PROGRESS lines may be overwritten by the next.
    */

@@ -197,6 +197,7 @@ tl_status_json (const struct tl_status *status,
   json_object_set_new (node, "resident-bytes",
                        json_integer ((json_int_t)more->resident));
   json_object_set_new (node, "counters", counters_json (status));
+  json_object_set_new (node, "paths", json_integer (more->paths));
   json_object_set_new (node, "compress", compress_json (more));
   json_object_set_new (node, "latency-us",
                        json_pack ("{s:o, s:o}", "write",

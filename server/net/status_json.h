@@ -16,6 +16,7 @@ struct tl_status_more {
   uint64_t deadline; /* microseconds */
   unsigned clients;
   uint64_t resident;                       /* bytes */
+  unsigned paths;                          /* to the peer that work */
   bool compress;                           /* in use with the peer */
   uint64_t compressed_from, compressed_to; /* bytes */
   uint64_t now;

@@ -11,6 +11,7 @@ import pair
 
 ADDRESSES = {4: ('192.0.2.1', '192.0.2.2'), 6: ('fd00::1', 'fd00::2')}
 LENGTH = {4: 24, 6: 64}
+SECOND = ('198.51.100.1', '198.51.100.2')  # of the second cable
 PORT = 10810
 NOBODY = '02:00:00:00:00:99'  # no interface has this address
 
@@ -56,6 +57,7 @@ class NetworkPair(pair.Pair):
         super().__init__(**parameters)
         self.family = family
         self.hosts = ADDRESSES[family]
+        self.cables = {'cable': self.hosts}
         self.spaces = [Namespace(), Namespace()]
         first, second = self.spaces
         made = first.run('ip', 'link', 'add', 'cable', 'type', 'veth', 'peer',
@@ -85,10 +87,29 @@ class NetworkPair(pair.Pair):
     def space(self, node):
         return self.spaces[self.nodes.index(node)]
 
-    def cable(self, state):
+    def add_second_cable(self):
+        """Another one beside the first, and multipath TCP over both, as the
+        manual page sets it up.
+        """
+        self.cables['cable2'] = SECOND
+        first, second = self.spaces
+        first.run('ip', 'link', 'add', 'cable2', 'type', 'veth', 'peer',
+                  'name', 'cable2', 'netns', str(second.pid))
+        for i, (node, space) in enumerate(zip(self.nodes, self.spaces)):
+            space.run('ip', 'address', 'add', f'{SECOND[i]}/24', 'dev',
+                      'cable2')
+            space.run('ip', 'link', 'set', 'cable2', 'up')
+            space.run('ip', 'mptcp', 'limits', 'set', 'subflows', '8',
+                      'add_addr_accepted', '8')
+            for name, hosts in self.cables.items():
+                space.run('ip', 'mptcp', 'endpoint', 'add', hosts[i], 'dev',
+                          name, 'signal')
+            node.parameters['listen'] = f'0.0.0.0:{PORT}'
+
+    def cable(self, state, name='cable'):
         """'down' or 'up'.  An IPv6 address does not survive it."""
         space = self.spaces[1]
-        space.run('ip', 'link', 'set', 'cable', state)
+        space.run('ip', 'link', 'set', name, state)
         if self.family == 6 and state == 'up':
             space.run('ip', 'address', 'add', f'{self.hosts[1]}/64', 'dev',
                       'cable', 'nodad')
@@ -132,3 +153,8 @@ def requires_network():
     pair.requires_root()
     for program in ('unshare', 'nsenter', 'ip', 'tc', 'ss'):
         pair.requires_program(program)
+
+
+def has_mptcp():
+    result = pair.run(['sysctl', '-n', 'net.mptcp.enabled'])
+    return result.returncode == 0 and result.stdout.strip() == '1'

@@ -22,7 +22,7 @@ STATUS = {
     'seconds-since-peer': (int, float, type(None)),
     'disconnect-reason': (str, type(None)), 'trouble': (str, type(None)),
     'clients': int, 'resident-bytes': int, 'counters': dict,
-    'latency-us': dict, 'verify': dict, 'compress': dict,
+    'latency-us': dict, 'verify': dict, 'compress': dict, 'paths': int,
 }
 VIEW = {'number': int, 'id': (str, int, type(None)),
         'primary': (str, type(None)), 'members': list}
@@ -73,7 +73,8 @@ def test_status():
             ('peer-role', 'Unknown'), ('peer-disk-state', 'DUnknown'),
             ('size', 16 * pair.MIB), ('policy', 'arbiter'),
             ('arbiter', True), ('deadline-seconds', 5), ('clients', 0),
-            ('seconds-since-peer', None), ('may-promote', False)):
+            ('seconds-since-peer', None), ('paths', 0),
+            ('may-promote', False)):
         pair.equal(status[key], value, key)
     pair.equal(status['view']['number'], 0, 'view')
     pair.equal(status['view']['members'], [], 'members')

@@ -256,6 +256,22 @@ START_TEST (the_link_is_measured)
 }
 END_TEST
 
+/* Of one path less the counters are lower; that is no measurement. */
+START_TEST (a_path_that_goes_is_no_rate)
+{
+  uint32_t length;
+
+  fill (8);
+  begin (1000000);
+  busy /= 2;
+  acked /= 2;
+  tl_compress_link (compress, busy, acked, true);
+  link_carries (1000000, 20, true);
+  length = LENGTH;
+  ck_assert_ptr_nonnull (try_frame (TL_WRITE, &length));
+}
+END_TEST
+
 /* While frames are compressed, some time goes without. */
 START_TEST (the_link_is_measured_again)
 {
@@ -442,7 +458,8 @@ END_TEST
 UNIT_MAIN ("compress", round_trip, not_a_plain_frame, plain_frames_pass,
            others_are_not_tried, does_not_shrink, every_second_one_shrinks,
            a_fast_link_is_left_alone, the_link_is_measured,
-           the_link_is_measured_again, a_full_buffer_is_not_overrun,
+           a_path_that_goes_is_no_rate, the_link_is_measured_again,
+           a_full_buffer_is_not_overrun,
            expanded_payloads_stay_beside_each_other, wrong_lengths,
            zeroes_are_not_compressed,
            every_flipped_bit_of_the_header_is_refused, damaged_payloads,

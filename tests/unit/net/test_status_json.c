@@ -44,6 +44,7 @@ fill (void)
   more.deadline = 500000;
   more.clients = 3;
   more.resident = 8192;
+  more.paths = 2;
   more.compress = true;
   more.compressed_from = UINT64_C (5) << 33;
   more.compressed_to = 12345;
@@ -137,6 +138,7 @@ START_TEST (all_keys_with_their_values)
   ck_assert_double_eq (number_of (json_object_get (node, "counters"), "writes"),
                        11);
   ck_assert_uint_eq (json_object_size (json_object_get (node, "counters")), 10);
+  ck_assert_double_eq (number_of (node, "paths"), 2);
   compress = json_object_get (node, "compress");
   ck_assert (json_is_true (json_object_get (compress, "active")));
   ck_assert_double_eq (number_of (compress, "bytes-before"),

@@ -128,6 +128,7 @@ START_TEST (test_defaults)
   ck_assert_int_eq (p.policy, TL_POLICY_ERROR);
   ck_assert_uint_eq (p.deadline, 5000000);
   ck_assert (!p.compress);
+  ck_assert (!p.mptcp);
 }
 END_TEST
 
@@ -190,6 +191,7 @@ START_TEST (test_words)
   ck_assert_int_eq (set ("lock", "off"), 0);
   ck_assert_int_eq (set ("flush", "on"), 0);
   ck_assert_int_eq (set ("compress", "lz4"), 0);
+  ck_assert_int_eq (set ("mptcp", "on"), 0);
   ck_assert_int_eq (set ("on-partner-loss", "freeze"), 0);
   ck_assert_int_eq (set ("control", "run/x.ctl"), 0);
   ck_assert_int_eq (set ("state", "/s/x.state"), 0);
@@ -198,6 +200,7 @@ START_TEST (test_words)
   ck_assert (!p.lock);
   ck_assert_int_eq (p.flush, TL_FLUSH_ON);
   ck_assert (p.compress);
+  ck_assert (p.mptcp);
   ck_assert_int_eq (p.policy, TL_POLICY_FREEZE);
   ck_assert_str_eq (p.control, "/cwd/run/x.ctl");
   ck_assert_str_eq (p.state, "/s/x.state");
@@ -288,6 +291,7 @@ static const struct {
     {"reads", "fast", "reads=fast: expected confirmed or local"},
     {"auto-promote", "yes", "auto-promote=yes: expected on or off"},
     {"compress", "zstd", "compress=zstd: expected none or lz4"},
+    {"mptcp", "2", "mptcp=2: expected on or off"},
     {"resync-rate", "1000",
      "resync-rate=1000: expected at least 64K bytes a second, or 0 for no "
      "limit"},
@@ -297,11 +301,11 @@ static const struct {
     {"colour", "red",
      "unknown parameter \"colour\"; there are size, name, node, listen, peer, "
      "control, state, store, lock, flush, on-partner-loss, arbiter, deadline, "
-     "reads, auto-promote, resync-rate, compress, notify, config"},
+     "reads, auto-promote, resync-rate, compress, mptcp, notify, config"},
     {"Size", "8G",
      "unknown parameter \"Size\"; there are size, name, node, listen, peer, "
      "control, state, store, lock, flush, on-partner-loss, arbiter, deadline, "
-     "reads, auto-promote, resync-rate, compress, notify, config"},
+     "reads, auto-promote, resync-rate, compress, mptcp, notify, config"},
     {"config", "", "config=: expected the path of a file"},
     {"config", "/nonexistent/x.conf",
      "config=/nonexistent/x.conf: cannot open the file: No such file or "
@@ -447,11 +451,11 @@ static const struct {
     {"size = 1M\ncolour = red\n",
      "%s:2: unknown parameter \"colour\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline, reads, auto-promote, resync-rate, compress, notify"},
+     "deadline, reads, auto-promote, resync-rate, compress, mptcp, notify"},
     {"config = /x\n",
      "%s:1: unknown parameter \"config\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline, reads, auto-promote, resync-rate, compress, notify"},
+     "deadline, reads, auto-promote, resync-rate, compress, mptcp, notify"},
     {"node = a\n\nnode = b\n", "%s:3: node=b: given twice, line 1 says node=a"},
     {"node = a\nnonsense\n", "%s:2: expected KEY = VALUE"},
     {"[open\n", "%s:1: expected KEY = VALUE"},
@@ -465,7 +469,7 @@ static const struct {
     {"name = v1\n  colour = red\n",
      "%s:2: unknown parameter \"colour\"; there are size, name, node, listen, "
      "peer, control, state, store, lock, flush, on-partner-loss, arbiter, "
-     "deadline, reads, auto-promote, resync-rate, compress, notify"},
+     "deadline, reads, auto-promote, resync-rate, compress, mptcp, notify"},
     {"name = a\001b\n", "%s:1: name=: the value holds a control character"},
 };
 
