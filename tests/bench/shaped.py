@@ -1,6 +1,7 @@
 """The pair over a link of 1 Gbit/s, beside raw TCP over the same link: writes,
-writes that compress, and a resync.  Each node has a network namespace of its
-own, and what leaves it goes through a token bucket.
+writes that compress, a resync, and writes over two such links at once.  Each
+node has a network namespace of its own, and what leaves it goes through a token
+bucket.
 """
 
 import os
@@ -10,7 +11,7 @@ import time
 import pair
 import peers
 from figures import progress
-from network import NetworkPair, requires_network
+from network import NetworkPair, has_mptcp, requires_network
 
 MTUS = (1500, 9000)
 PLACE = '192.0.2.2:10900'  # where raw TCP is answered, beside node b
@@ -22,19 +23,16 @@ SKIPPED = 77  # exit status of a test that cannot run here
 
 
 class Shaped:
-    """A pair at the two ends of the link, and what answers raw TCP."""
+    """A pair at the two ends of the link, or of two, and what answers raw TCP.
+    """
 
-    def __init__(self, mtu, **parameters):
+    def __init__(self, mtu, cables=1, **parameters):
         self.both = NetworkPair(size=SIZE, **parameters)
-        for space, host in zip(self.both.spaces, self.both.hosts):
-            # What leaves at once is less than the bucket holds, and that less
-            # than a frame of the mirror may be long: as on a wire.
-            space.run('ip', 'link', 'set', 'cable', 'mtu', str(mtu),
-                      'gso_max_size', '16384')
-            space.run('ip', 'route', 'change', '192.0.2.0/24', 'dev', 'cable',
-                      'src', host, 'congctl', 'cubic')
-            space.run('tc', 'qdisc', 'replace', 'dev', 'cable', 'root', 'tbf',
-                      'rate', '1gbit', 'burst', '32kb', 'latency', '50ms')
+        if cables == 2:
+            self.both.add_second_cable()
+        for name, hosts in list(self.both.cables.items()):
+            for space, host in zip(self.both.spaces, hosts):
+                self.shape(space, name, host, mtu)
         self.both.create()
         self.answer = subprocess.Popen(
             self.both.spaces[1].inside([pair.TWINLOG, 'bench', '--answer',
@@ -42,6 +40,18 @@ class Shaped:
             text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             preexec_fn=pair.die_with_parent)
         pair.contains(self.answer.stdout.readline(), ['answering'], 'answer')
+
+    @staticmethod
+    def shape(space, name, host, mtu):
+        # What leaves at once is less than the bucket holds, and that less than
+        # a frame of the mirror may be long: as on a wire.
+        space.run('ip', 'link', 'set', name, 'mtu', str(mtu), 'gso_max_size',
+                  '16384')
+        network = host[:host.rindex('.')] + '.0/24'
+        space.run('ip', 'route', 'change', network, 'dev', name, 'src', host,
+                  'congctl', 'cubic')
+        space.run('tc', 'qdisc', 'replace', 'dev', name, 'root', 'tbf', 'rate',
+                  '1gbit', 'burst', '32kb', 'latency', '50ms')
 
     def stop(self):
         self.answer.kill()
@@ -137,10 +147,10 @@ def write(client, done):
     return times[len(times) * 99 // 100] * 1e6
 
 
-def knows_lz4():
-    """Does the plugin take compress=?"""
+def knows(parameter):
+    """Does the plugin take it?"""
     result = pair.run(['nbdkit', pair.PLUGIN, '--help'])
-    return 'compress=' in result.stdout
+    return f'{parameter}=' in result.stdout
 
 
 def compressible(directory):
@@ -182,14 +192,26 @@ def measure_lz4(mtu, arguments, figures):
     link.stop()
 
 
+def measure_mptcp(mtu, arguments, figures):
+    link = Shaped(mtu, cables=2, mptcp='on')
+    for number in range(arguments.pairs):
+        progress(f'round {number + 1}: two cables, MTU {mtu}')
+        _, rates = link.writes(LONGER * arguments.seconds)
+        for depth, rate in rates.items():
+            figures.add(('mptcp', mtu, depth), rate)
+    link.stop()
+
+
 def measure(arguments, figures):
     """False, with a line that says why, where this machine cannot."""
     try:
         requires_network()
         for mtu in MTUS:
             measure_plain(mtu, arguments, figures)
-            if knows_lz4():
+            if knows('compress'):
                 measure_lz4(mtu, arguments, figures)
+        if knows('mptcp') and has_mptcp():
+            measure_mptcp(MTUS[0], arguments, figures)
     except SystemExit as end:
         if end.code != SKIPPED:
             raise
@@ -213,6 +235,10 @@ def show(figures, report):
             if figures.has('lz4', mtu, depth):
                 row(f'with compress=lz4, a quarter random, depth {depth}',
                     figures.of('lz4', mtu, depth))
+        for depth in DEPTHS:
+            if figures.has('mptcp', mtu, depth):
+                row(f'over two such links, mptcp=on, depth {depth}',
+                    figures.of('mptcp', mtu, depth))
         row('resync', figures.of('resync', mtu))
         row('resync under writes of 4 KiB, depth 1',
             figures.of('loaded', mtu))
@@ -227,9 +253,15 @@ def show(figures, report):
         if figures.has('lz4', mtu, 16):
             report.verdict(f'{where}: compress=lz4 to that',
                            figures.of('lz4', mtu, 16) / writes, 2)
+        if figures.has('mptcp', mtu, 16):
+            report.verdict(f'{where}: two links, mptcp=on, to raw TCP over one',
+                           figures.of('mptcp', mtu, 16) / raw, 1.94)
         report.verdict(f'{where}: resync to raw TCP',
                        figures.of('resync', mtu) / raw, 0.9)
         report.verdict(f'{where}: p99 of 4 KiB in a resync to before',
                        figures.of('slowed', mtu), 2, most=True)
     if not figures.has('lz4', MTUS[0], DEPTHS[0]):
         report.say('\ncompress=lz4 is left out: the plugin does not know it')
+    if not figures.has('mptcp', MTUS[0], DEPTHS[0]):
+        report.say('\nmptcp=on is left out: the plugin or the kernel does not '
+                   'know it')

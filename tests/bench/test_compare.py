@@ -40,7 +40,9 @@ def test_short():
     links = result.stdout.count('Over a link of 1 Gbit/s')
     lz4 = result.stdout.count('with compress=lz4') // 2
     pair.equal(links, 0 if 'skipped: ' in result.stdout else 2, 'links')
-    pair.equal(targets, 10 + 3 * links + lz4, f'targets in {result.stdout}')
+    mptcp = result.stdout.count('two such links, mptcp=on') // 2
+    pair.equal(targets, 10 + 3 * links + lz4 + mptcp,
+               f'targets in {result.stdout}')
     with open(page) as file:
         between = file.read().split('=for comment')[1]
     for line in result.stdout.splitlines():
